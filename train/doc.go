@@ -51,6 +51,10 @@
 // task.Links keeps the rows that infer.Evaluator makes of their ends. task.Edges does the same with
 // the class of an edge, or its number, which data.EdgeLabel finds.
 //
+// A gradient, where several workers train: the backend of each worker; dist.Group, which adds the
+// gradients up in the order of the workers; the optimizer of each, which makes the same weights of
+// the sum: graph/workers.go. run/together.go has what the workers of a run agree on beside.
+//
 // The label of a training node, where labels are input: data.Shown keeps all labels and hides the
 // labels of a step's seeds; sample.Labels lists them beside the edges of the first layer;
 // model.Labels feeds them to the network.
@@ -85,9 +89,9 @@
 //	infer -> step, optim, data, model, sample, pipeline, cachetier, kernels, store
 //	tiers -> data, plan, pipeline, sample, cachetier, kernels, store
 //	run -> task, tiers, history, plan, pipeline, step, model, sample, optim, metric, checkpoint
-//	run -> cachetier, kernels, store
+//	run -> dist, cachetier, kernels, store
 //	graph -> run, tiers, history, infer, task, plan, pipeline, step, model, sample, data, optim
-//	graph -> tape, metric, checkpoint, trace, cachetier, kernels, store
+//	graph -> tape, metric, checkpoint, trace, dist, cachetier, kernels, store
 //	stream -> run, tiers, temporal, pipeline, plan, step, model, metric, checkpoint, sample
 //	stream -> cachetier, kernels, store
 //	live -> run, train, pipeline, cachetier, kernels, store

@@ -185,6 +185,11 @@ func Load(fs vfs.FS, path string) (_ []Tensor, meta map[string]string, err error
 	return read(f, fi.Size())
 }
 
+// Decode is Load of a file that is in memory.
+func Decode(file []byte) ([]Tensor, map[string]string, error) {
+	return read(bytes.NewReader(file), int64(len(file)))
+}
+
 // read decodes a file of size bytes.
 func read(r io.Reader, size int64) (_ []Tensor, meta map[string]string, err error) {
 	var length [8]byte

@@ -87,7 +87,8 @@ type task interface {
 func (c *core) newTask() (err error) {
 	o := tasks.Options{
 		Metric: c.Metric, ClassWeights: c.ClassWeights, Batch: c.Batch, EpochSteps: c.EpochSteps, Seed: c.Seed, NoLayers: c.Layers == 0,
-		MemoryBytes: c.MemoryBytes, Width: c.shape().Out, Fixed: c.internal.fixed != nil, Unmeasured: c.internal.fixed.unmeasured(),
+		MemoryBytes: c.MemoryBytes, Width: c.shape().Out, Share: c.share(),
+		Fixed: c.internal.fixed != nil, Unmeasured: c.internal.fixed.unmeasured(),
 	}
 	switch {
 	case c.data.Links == nil:
@@ -130,6 +131,7 @@ type core struct {
 // it opened.
 func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks, in internal) (_ *core, err error) {
 	c := &core{Driver: run.Driver{Options: o.WithDefaults(), Hooks: h}, internal: in}
+	c.Hosted = h.Group.Hosted()
 	if err := c.OpenBackend(); err != nil {
 		return nil, err
 	}
@@ -184,7 +186,7 @@ func (c *core) openData(ds *store.Dataset) (pass int, err error) {
 			return 0, err
 		}
 	}
-	if err = c.data.CheckInputs(c.Inputs, c.Hidden); err != nil {
+	if err = errors.Join(c.data.CheckInputs(c.Inputs, c.Hidden), c.CheckLearnt(c.data.Learns())); err != nil {
 		return 0, err
 	}
 	used := c.used()
@@ -237,9 +239,12 @@ func (c *core) openStep() error {
 func (c *core) openEvaluator(ctx context.Context) (err error) {
 	auto := c.EvalBytes == run.Auto
 	if auto {
-		c.EvalBytes = 2 << 30
-		if c.MemoryBytes > 0 {
-			c.EvalBytes = max(c.MemoryBytes/8, exactBytes)
+		own, err := c.Options.Part()
+		if err != nil {
+			return err
+		}
+		if c.EvalBytes = 2 << 30; own.MemoryBytes > 0 {
+			c.EvalBytes = max(own.MemoryBytes/8, exactBytes)
 		}
 		room, apart, err := kernels.RoomOf(c.Backend)
 		if err != nil {
@@ -255,7 +260,7 @@ func (c *core) openEvaluator(ctx context.Context) (err error) {
 	}
 	eval := infer.Options{
 		Draws: c.draws, Bytes: c.EvalBytes, Way: wayOf(c.Eval), Nodes: nodes, Batch: c.Batch, Seed: c.Seed, Look: c.Peak.Look,
-		LayerDtype: elemOf(c.LayerDtype),
+		LayerDtype: elemOf(c.LayerDtype), Workers: c.workers(),
 	}
 	if c.internal.fixed != nil {
 		err = c.openFixed(ctx, eval)

@@ -9,6 +9,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/dist"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/run"
@@ -46,7 +47,7 @@ func (t *trainer) Train(ctx context.Context, s run.Span, done func(step.Tally, c
 		return ctx.Err()
 	}
 	use := func(b *pipeline.Gathered) error {
-		l, err := t.launch(ctx, b, sample.StepSeed(t.Seed, s.Epoch, b.Step))
+		l, err := t.launch(ctx, b, s.Epoch)
 		if err != nil {
 			return fmt.Errorf("epoch %d, step %d: %w", s.Epoch, b.Step+1, err)
 		}
@@ -70,13 +71,14 @@ func (t *trainer) Trained(a step.Tally) float64 { return t.task.Trained(a) }
 // launched is a step that the backend may still be computing.
 type launched struct {
 	step.Launched
-	update int // its number
+	update int         // its number
+	shared *step.Tally // of all workers; nil where one worker trains
 }
 
 // launch begins a step.
-func (t *trainer) launch(ctx context.Context, b *pipeline.Gathered, key uint64) (l launched, err error) {
+func (t *trainer) launch(ctx context.Context, b *pipeline.Gathered, epoch int) (l launched, err error) {
 	defer kernels.RecoverMemory(&err)
-	batch := b.Batch.(*sample.Batch)
+	batch, key := b.Batch.(*sample.Batch), sample.StepSeed(t.Seed, epoch, b.Step)
 	in, now := step.InputOf(batch, b.Rows...), t.optim.Steps()
 	in.Step, in.Key = b.Step, key|1
 	if t.reuse.any() {
@@ -88,25 +90,32 @@ func (t *trainer) launch(ctx context.Context, b *pipeline.Gathered, key uint64) 
 	if err := t.step.Compute(in); err != nil {
 		return l, err
 	}
-	if err := t.step.Update(t.Rate(), nil); err != nil {
+	var reduce func(grads []kernels.Tensor) error
+	if t.Hooks.Group != nil {
+		own, err := t.step.Computed()
+		if err != nil {
+			return l, t.explain(err, b)
+		}
+		reduce = func(grads []kernels.Tensor) (err error) {
+			l.shared, err = t.sums.reduce(ctx, dist.At{Epoch: epoch, Step: b.Step}, own, grads)
+			return err
+		}
+	}
+	if err := t.step.Update(t.Rate(), reduce); err != nil {
 		return l, err
 	}
-	return launched{t.step.Launched(), now}, nil
+	l.Launched, l.update = t.step.Launched(), now
+	return l, nil
 }
 
 // settle waits for a step, and gives the planner and the learnt rows what it has made.
 func (t *trainer) settle(b *pipeline.Gathered, l launched) (a step.Tally, err error) {
 	defer kernels.RecoverMemory(&err)
-	a, err = l.Wait()
-	var loss *step.LossError
-	var norm *step.NormError
-	switch {
-	case errors.As(err, &loss):
-		return a, t.explainLoss(loss.Loss, b)
-	case errors.As(err, &norm):
-		return a, fmt.Errorf("%w; lower {lr}%s", norm, t.Dir.LastGood())
-	case err != nil:
-		return a, err
+	if a, err = l.Wait(); err != nil {
+		return a, t.explain(err, b)
+	}
+	if l.shared != nil {
+		a = *l.shared
 	}
 	if t.reuse.any() {
 		t.reuse.writeBack(l.update, b.Batch.(*sample.Batch))
@@ -119,6 +128,19 @@ func (t *trainer) settle(b *pipeline.Gathered, l launched) (a step.Tally, err er
 		t.Torn = false
 	}
 	return a, nil
+}
+
+// explain adds the cause to an error of a step.
+func (t *trainer) explain(err error, b *pipeline.Gathered) error {
+	var loss *step.LossError
+	var norm *step.NormError
+	switch {
+	case errors.As(err, &loss):
+		return t.explainLoss(loss.Loss, b)
+	case errors.As(err, &norm):
+		return fmt.Errorf("%w; lower {lr}%s", norm, t.Dir.LastGood())
+	}
+	return err
 }
 
 // explainLoss returns an error that names the cause of a loss that is not finite: the features, the

@@ -60,6 +60,9 @@ func (c *core) notes() {
 		c.Note("{kappa} %d: the neighbours of a node change once in %.1f epochs of %d steps", c.Kappa,
 			float64(c.Kappa)/float64(steps), steps)
 	}
+	if g := c.Hooks.Group; g.Size() > 1 && c.Sampler == sample.LaborStar {
+		c.Note("{sampler} labor-star: each worker finds the probabilities for its own seeds, so one worker would draw other batches")
+	}
 	c.reuseNotes()
 	if text := c.howEvaluated(); text != "" {
 		c.Note("%s", text)

@@ -102,6 +102,9 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
+	if o.Spread() {
+		return nil, fmt.Errorf("{dist} %s: a plan is of one worker; leave {dist} out", o.Dist)
+	}
 	c, err := newCore(ctx, ds, o, run.Hooks{}, internal{})
 	if err != nil {
 		return nil, err

@@ -24,6 +24,9 @@ func Run(
 func runWith(
 	ctx context.Context, ds *store.Dataset, openDir func() (*run.Dir, error), o run.Options, version string, h run.Hooks, in internal,
 ) (*run.Result, error) {
+	if h.Group == nil && o.Spread() {
+		return nil, fmt.Errorf("{dist} %s: Hooks.Group has no workers: see dist.Host.Run", o.Dist)
+	}
 	open := func() (run.Workload, error) {
 		t, err := newTrainer(ctx, ds, o, h, in)
 		if err != nil {
@@ -47,6 +50,7 @@ type trainer struct {
 	other     pipeline.Stats    // what the stages did for evaluation
 	evaluated cachetier.Disk    // reading for evaluation
 	before    before
+	sums      sums
 }
 
 // before has the counters that a resumed run goes on from.
@@ -64,7 +68,9 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hoo
 	if err != nil {
 		return nil, err
 	}
-	return &trainer{core: c, read: c.tiers.Stats(), trained: make([]cachetier.Stats, len(c.tiers.Stacks))}, nil
+	t := &trainer{core: c, read: c.tiers.Stats(), trained: make([]cachetier.Stats, len(c.tiers.Stacks))}
+	t.sums = sums{group: h.Group, be: c.Backend}
+	return t, nil
 }
 
 // Place implements run.Workload: it puts the files of the tables and of the evaluator in the run

@@ -50,6 +50,9 @@ type Options struct {
 	// LayerDtype is the type of rows in Dir: store.F16 takes half of the space, and rounds them.
 	// Default store.F32.
 	LayerDtype store.Elem
+	// Workers evaluate together; nil: one worker does. Passes with hidden rows on disk each of them
+	// makes alone.
+	Workers *Workers
 	// Tables configures the reading of Dir. Its budgets are ignored: they are parts of Bytes.
 	Tables cachetier.Options
 	FS     vfs.FS // where Dir is written; default the disk
@@ -319,23 +322,12 @@ func (e *Evaluator) sampled(ctx context.Context, nodes [][]uint32) error {
 		if len(ids) == 0 {
 			continue
 		}
-		used := slices.Clone(ids)
-		sample.Shuffle(used, e.Seed, -1)
-		used = used[:min(len(used), e.Nodes)]
-		steps := pipeline.Steps{
-			To: (len(used) + e.Batch - 1) / e.Batch,
-			Seeds: func(step int) [][]uint32 {
-				seeds := make([][]uint32, len(nodes))
-				seeds[t] = used[step*e.Batch : min((step+1)*e.Batch, len(used))]
-				return seeds
-			},
-			BatchSeed: func(step int) sample.BatchSeed { return sample.Alone(e.Seed, -1, step) },
-		}
-		err := e.pipe.Run(ctx, steps, func(b *pipeline.Gathered) error {
-			batch := b.Batch.(*sample.Batch)
-			out := e.step.Predict(step.InputOf(batch, b.Rows...))[t]
-			e.look()
-			return e.task.Measure(e.step.Feed, t, out.Value, batch.Seeds[t])
+		used := usedOf(ids, e.Nodes, e.Seed)
+		nodes := func(step int) []uint32 { return used[step*e.Batch : min((step+1)*e.Batch, len(used))] }
+		err := e.sampledSteps(ctx, t, (len(used)+e.Batch-1)/e.Batch, nodes, func(step int) [][]uint32 {
+			seeds := make([][]uint32, len(e.data.Types))
+			seeds[t] = nodes(step)
+			return seeds
 		})
 		if err != nil {
 			return err
@@ -422,6 +414,10 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do
 	}
 	defer closeEdges()
 	p := e.pass(need)
+	shared, err := e.shares(ctx, !p.toDisk && e.attached())
+	if err != nil {
+		return err
+	}
 	if p.toDisk {
 		return e.onDisk(ctx, p, do)
 	}
@@ -456,15 +452,19 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do
 				continue
 			}
 			began := startClock()
-			err := e.drawn(ctx, nodes, t, l, func(c *drawnChunk) error {
-				chunk := c.nodes
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				y, err := e.layer(ctx, l, below, t, c)
-				if err != nil {
-					return err
-				}
+			compute := func(nodes nodeSet, use func(chunk []uint32, y kernels.Tensor) error) error {
+				return e.drawn(ctx, nodes, t, l, func(c *drawnChunk) error {
+					if err := ctx.Err(); err != nil {
+						return err
+					}
+					y, err := e.layer(ctx, l, below, t, c)
+					if err != nil {
+						return err
+					}
+					return use(c.nodes, y)
+				})
+			}
+			use := func(chunk []uint32, y kernels.Tensor) error {
 				if l < top {
 					be.Convert(out[t].Slice(done, done+len(chunk)), y)
 				} else if err := do(t, chunk, y); err != nil {
@@ -473,7 +473,12 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do
 				done += len(chunk)
 				e.came(l, top, t, done, count)
 				return nil
-			})
+			}
+			if shared != nil {
+				err = shared.each(ctx, nodes, e.step.Model.Width(l), e.step.Feed, compute, use)
+			} else {
+				err = compute(nodes, use)
+			}
 			if err != nil {
 				return err
 			}

@@ -84,6 +84,10 @@ func (d *Dir) goOn(b beginning, r *Record) error {
 	case r.Kernels != now.Kernels:
 		b.Note("the run began with %s kernels and goes on with %s: results will differ in their last bits", r.Kernels, now.Kernels)
 	}
+	if before, workers := max(r.Workers, 1), max(now.Workers, 1); before != workers {
+		b.Note("the run began with %d workers and goes on with %d: results will differ in their last bits", before, workers)
+	}
+	r.Workers, r.Peers = now.Workers, now.Peers
 	// The next resumption starts from what this one changed.
 	init, rows := r.Options.Init, r.Options.InitRows
 	r.Options, r.Costs, r.Memory = now.Options, now.Costs, now.Memory

@@ -12,7 +12,7 @@ import (
 
 // Checkpoint writes a checkpoint, and removes all but the newest KeepCheckpoints. It returns an
 // error if the dataset has changed during the run: then the last steps may have read rows that are
-// in neither version.
+// in neither version. All workers call it, and worker 0 writes.
 func (d *Driver) Checkpoint(ctx context.Context) error {
 	if err := d.about.Dataset.Unchanged(); err != nil {
 		return err
@@ -30,8 +30,13 @@ func (d *Driver) Checkpoint(ctx context.Context) error {
 	if err := s.Put(d.about.Progress, progress); err != nil {
 		return err
 	}
-	if err := d.Dir.AddCheckpoint(d.Updates(), s.Tensors, s.Meta, d.KeepCheckpoints); err != nil {
+	if err := d.join(ctx, s); err != nil {
 		return err
+	}
+	if !d.follows() {
+		if err := d.Dir.AddCheckpoint(d.Updates(), s.Tensors, s.Meta, d.KeepCheckpoints); err != nil {
+			return err
+		}
 	}
 	d.saved = d.Updates()
 	return d.work.Retain(ctx)
@@ -52,14 +57,23 @@ func (d *Driver) checkpointNow(ctx context.Context) error {
 // resume restores the run from the newest checkpoint that can be read: see Dir.Resume. If the run
 // has no checkpoint, it starts at step 0.
 func (d *Driver) resume(ctx context.Context) error {
+	if d.follows() {
+		return d.follow(ctx)
+	}
 	left, err := d.Dir.Resume(d.KeepCheckpoints, d.Note, func(s *checkpoint.State) error { return d.load(ctx, s) })
 	switch {
 	case err != nil:
 		return err
 	case len(left) == 0:
-		return d.startOver(ctx)
+		if err := d.startOver(ctx); err != nil {
+			return err
+		}
+		return d.lead(ctx, "")
 	}
-	return d.work.Resumed(ctx, left)
+	if err := d.work.Resumed(ctx, left); err != nil {
+		return err
+	}
+	return d.lead(ctx, left[len(left)-1])
 }
 
 // load restores the run from a checkpoint. If CheckProgress or a part refuses the checkpoint, load
@@ -75,7 +89,13 @@ func (d *Driver) load(ctx context.Context, s *checkpoint.State) error {
 	if err := all.Check(s); err != nil {
 		return err
 	}
-	r, err := d.Dir.resultSoFar(at, d.Result)
+	var r *Result
+	var err error
+	if d.follows() {
+		r, err = d.resultFollowed(at)
+	} else {
+		r, err = d.Dir.resultSoFar(at, d.Result)
+	}
 	if err != nil {
 		return err
 	}

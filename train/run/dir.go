@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ type Dir struct {
 	metrics metrics
 	record  *Record // of the run that is to be resumed; nil: a new one
 	found   string  // a note for the user on how the record was found; mostly empty
+	of      string  // the run's directory, if this is one of its workers'; else empty
 }
 
 // Create makes the directory path, which must not exist or be empty.
@@ -280,6 +282,9 @@ func (d *Dir) Found() string { return d.found }
 // Path is where the run is.
 func (d *Dir) Path() string { return d.path }
 
+// run returns the directory that the run is resumed by.
+func (d *Dir) run() string { return cmp.Or(d.of, d.path) }
+
 // FS returns the file system that the run is on.
 func (d *Dir) FS() vfs.FS { return d.fs }
 
@@ -368,7 +373,7 @@ func (d *Dir) Explain(err error) error {
 	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
 		return err
 	}
-	return fmt.Errorf("%w; make room, then go on with gnnstore train {resume} {run} %s", err, d.path)
+	return fmt.Errorf("%w; make room, then go on with gnnstore train {resume} {run} %s", err, d.run())
 }
 
 // About puts the run's path in front of an error, unless the error begins with the run or one of

@@ -11,6 +11,7 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
+	"github.com/gnnstore/gnnstore/train/dist"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/optim"
@@ -43,6 +44,9 @@ type Hooks struct {
 	Live func(now func() *Result) (stop func())
 	// OpenRows opens a file of Options.InitRows. ids finds the nodes of its rows.
 	OpenRows func(path string, ids store.IDs) (RowFile, error)
+	// Group has the workers that train the run together; nil: one worker does. Each of them makes
+	// a run of its own of the same options, and the caller ends it with Group.Leave.
+	Group *dist.Group
 	// RandomPartners, if not 0, makes Options.Mitigate blend with nodes drawn by this key, and not
 	// with similar ones. It is a control for studies, and does not go on record.
 	RandomPartners uint64
@@ -187,7 +191,7 @@ type Driver struct {
 	Torn bool
 
 	device string        // as the record has it
-	own    bool          // Backend was opened by OpenBackend
+	opened bool          // Backend was opened by OpenBackend
 	locked *LockedMemory // nil where the backend locks nothing; Slots is asked for anew
 	bus    busMeter
 	about  About
@@ -195,6 +199,8 @@ type Driver struct {
 	saved  int  // updates in the newest checkpoint, -1 before
 	blown  bool // a note said that the loss is far too large
 	shown  View
+
+	followed []Epoch // of worker 0, where this one follows and is resumed
 }
 
 // OpenBackend sets d.Backend: the caller's, or the one of Options.Device.
@@ -204,7 +210,7 @@ func (d *Driver) OpenBackend() (err error) {
 	}
 	d.device, _ = kernels.ParseDevice(d.Device)
 	be := d.Hooks.Backend
-	if d.own = be == nil; d.own {
+	if d.opened = be == nil; d.opened {
 		be, err = kernels.Open(kernels.Options{Device: d.device, Set: kernels.Set(d.Kernels), Products: d.MatMul})
 		switch {
 		case err != nil && d.device == kernels.CPUDevice:
@@ -221,11 +227,11 @@ func (d *Driver) OpenBackend() (err error) {
 
 // CloseBackend closes the backend that OpenBackend opened, once its buffers are freed.
 func (d *Driver) CloseBackend() {
-	if d.Backend == nil || !d.own {
+	if d.Backend == nil || !d.opened {
 		return
 	}
 	_ = d.Backend.Close() // a device that has failed cannot be closed; the end of the process gives all back
-	d.own = false
+	d.opened = false
 }
 
 // CheckMemory refuses a network whose weights do not fit in memory, and names the remedy.
@@ -317,7 +323,7 @@ func (d *Driver) run(
 			return nil, err
 		}
 	}
-	if d.Dir, err = openDir(); err != nil {
+	if d.Dir, err = d.openDirs(ctx, openDir); err != nil {
 		return nil, err
 	}
 	defer func() { err = d.Dir.Explain(errors.Join(err, d.Dir.Close())) }()
@@ -341,12 +347,18 @@ func (d *Driver) begin(ctx context.Context, version string) error {
 	if err := d.work.Place(ctx); err != nil {
 		return err
 	}
+	if err := d.meet(ctx, version); err != nil {
+		return err
+	}
 	a := &d.about
 	now := &Record{
 		Dataset: d.Result.Dataset, Seal: d.Result.Seal, Options: d.Options, AutoEpochs: d.Ends.Auto,
 		Device: d.device, DeviceName: d.Result.DeviceName, Kernels: d.Backend.Name(), DiskEngine: a.Engine,
 		Costs: a.Costs, Memory: a.Memory, Evaluation: a.Evaluation,
 		Version: version, Host: thisHost(), Started: time.Now().UTC().Truncate(time.Second),
+	}
+	if g := d.Hooks.Group; g.Size() > 1 {
+		now.Workers, now.Peers = g.Size(), g.Peers()
 	}
 	now.Locked = d.lockedSoFar()
 	d.Result.Locked = now.Locked
@@ -384,6 +396,9 @@ func (d *Driver) begin(ctx context.Context, version string) error {
 // train trains all epochs, tests, and saves the last weights.
 func (d *Driver) train(ctx context.Context) error {
 	err := d.epochs(ctx)
+	if err != nil {
+		err = d.tellWorkers(ctx, err)
+	}
 	err = d.Dir.cutShort(ctx, d.Result, err, d.Torn, func() (err error) {
 		defer kernels.RecoverMemory(&err)
 		return d.checkpointNow(ctx)
@@ -400,6 +415,9 @@ func (d *Driver) last(ctx context.Context, failed error) (err error) {
 	defer kernels.RecoverMemory(&err)
 	if d.Result.ParamsXXH3, err = d.work.Hash(context.WithoutCancel(ctx), failed); err != nil {
 		return err
+	}
+	if d.follows() {
+		return nil
 	}
 	return d.Dir.saveWeights(LastFile, d.about.Weights.Download(), d.Result.Meta(d.Updates()))
 }
@@ -506,7 +524,7 @@ func (d *Driver) finish(ctx context.Context, e Epoch) error {
 	if err := d.Dir.Append(Line{Epoch: &e, SoFar: d.Result.SoFar()}); err != nil {
 		return err
 	}
-	if d.Result.Best.Epoch == e.Epoch {
+	if d.Result.Best.Epoch == e.Epoch && !d.follows() {
 		if err := d.Dir.saveWeights(BestFile, d.Best, d.Result.Meta(d.Updates())); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/dist"
 )
 
 // Ended reports whether err is only the end of ctx.
@@ -15,13 +16,15 @@ func Ended(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
 }
 
-// outside reports whether err came from the machine: a read or an allocation that failed. Running
-// again may succeed, and as a rule no step is half done, since a step allocates before it changes a
-// weight.
+// outside reports whether err came from the machine, or from another worker: a read or an
+// allocation that failed. Running again may succeed, and as a rule no step is half done, since a
+// step allocates, and hears of other workers, before it changes a weight.
 func outside(err error) bool {
 	var read *disk.ReadError
 	var memory *kernels.MemoryError
-	return errors.As(err, &read) || errors.As(err, &memory)
+	var worker *dist.WorkerError
+	var late *dist.LateError
+	return errors.As(err, &read) || errors.As(err, &memory) || errors.As(err, &worker) || errors.As(err, &late)
 }
 
 // lostDevice reports whether err is of a device that has failed, whose memory cannot be read any
@@ -36,7 +39,7 @@ func lostDevice(err error) bool {
 // error of the machine it does not call save if torn is set: then a step is half done. Nor does it
 // after an error of a device.
 func (d *Dir) cutShort(ctx context.Context, r *Result, err error, torn bool, save func() error) error {
-	again := "go on with gnnstore train {resume} {run} " + d.path
+	again := "go on with gnnstore train {resume} {run} " + d.run()
 	switch {
 	case Ended(ctx, err):
 		r.Status = Interrupted

@@ -31,9 +31,12 @@ func (o *Options) defaults() Options {
 	return d
 }
 
-// ForFlags returns o with the defaults of history, which options without it do not record, so that
-// flags show them. Normalize removes them again.
+// ForFlags returns o with the defaults of history and of several workers, which options without
+// them do not record, so that flags show them. Normalize removes them again.
 func (o Options) ForFlags() Options {
+	if !o.Spread() && o.WorkerOptions == (WorkerOptions{}) {
+		o.Parallel, o.DistTimeout = Independent, DefaultDistTimeout
+	}
 	if !o.History && o.Settings == (history.Settings{}) {
 		o.Settings = history.Defaults()
 	}
@@ -92,6 +95,9 @@ func (o *Options) Normalize() error {
 	err := Table.Check(o, &d)
 	if !o.History {
 		o.Settings = history.Settings{}
+	}
+	if !o.Spread() {
+		o.WorkerOptions = WorkerOptions{}
 	}
 	return errors.Join(err, o.validateTogether())
 }

@@ -132,6 +132,7 @@ type Options struct {
 	MatMul kernels.Precision `json:"matmul,omitempty"`
 	// Kernels is the kernel set of the CPU, one of kernels.Sets; empty or "auto" is the fastest.
 	Kernels string `json:"kernels"`
+	WorkerOptions
 	tiers.Options
 	// Left names the options, by key, that were not given, so that Settle may choose them. It is
 	// not recorded; the record has the chosen values.
@@ -298,6 +299,7 @@ func (o Options) validateGraph() error {
 		}
 	}
 	errs = append(errs, draws.Validate(), o.validateEdgeInputs(), o.validateHistory())
+	errs = append(errs, o.validateWorkers()...)
 	if o.ClassWeights != "" && o.ClassWeights != task.NoWeights && o.ClassWeights != task.BalancedWeights {
 		_, err := task.ParseWeights(o.ClassWeights)
 		fail(err != nil, "{class_weights} %s: %v", o.ClassWeights, err)

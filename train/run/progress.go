@@ -105,6 +105,12 @@ func (d *Dir) resultSoFar(p *Progress, now *Result) (*Result, error) {
 		return nil, fmt.Errorf("%s has %d epochs where the checkpoint has %d; restore it, or begin another run with {run}",
 			d.File(MetricsFile), len(epochs), p.Epochs)
 	}
+	return p.result(now, epochs), nil
+}
+
+// result returns the result so far of a run that goes on from p with these epochs. now is the empty
+// result of this process.
+func (p *Progress) result(now *Result, epochs []Epoch) *Result {
 	r := &p.SoFar
 	r.Run, r.Dataset, r.Options = now.Run, now.Dataset, now.Options
 	r.Device, r.DeviceName, r.Kernels, r.Locked = now.Device, now.DeviceName, now.Kernels, now.Locked
@@ -116,5 +122,5 @@ func (d *Dir) resultSoFar(p *Progress, now *Result) (*Result, error) {
 	r.Status, r.Error = Running, ""
 	r.Best.Metric = now.Best.Metric // an earlier version called it accuracy
 	r.setEpochs(epochs)
-	return r, nil
+	return r
 }

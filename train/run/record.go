@@ -13,6 +13,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/train/dist"
 	"github.com/gnnstore/gnnstore/train/plan"
 )
 
@@ -44,10 +45,13 @@ type Record struct {
 	AutoStaleness *AutoStaleness `json:"auto_staleness,omitempty"`
 	// BlendRule is the number of the rule by which Options.Mitigate blends memories. It is absent
 	// if none are blended, and in runs by the first rule.
-	BlendRule int       `json:"blend_rule,omitempty"`
-	Version   string    `json:"version"`
-	Host      Host      `json:"host"`
-	Started   time.Time `json:"started"`
+	BlendRule int `json:"blend_rule,omitempty"`
+	// Workers is the number of workers, and Peers names them; absent where there is one.
+	Workers int         `json:"workers,omitempty"`
+	Peers   []dist.Peer `json:"peers,omitempty"`
+	Version string      `json:"version"`
+	Host    Host        `json:"host"`
+	Started time.Time   `json:"started"`
 	// Resumed has an entry for each time that the run was continued.
 	Resumed []Resumption `json:"resumed,omitempty"`
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/policy"
@@ -32,6 +33,7 @@ var (
 	}
 	ranked  = &audience{Has: func(o *Options) bool { return o.Streams() || o.Links() }, Why: goesWith("{task} link")}
 	edges   = &audience{Has: func(o *Options) bool { return !o.Streams() && o.Edges() }, Why: goesWith("{task} edge")}
+	spread  = &audience{Has: func(o *Options) bool { return !o.Streams() && o.Spread() }, Why: goesWith("{dist}")}
 	reusing = &audience{Has: func(o *Options) bool { return !o.Streams() && o.History }, Why: goesWith("{history}")}
 )
 
@@ -453,6 +455,23 @@ var Table = setting.Table[Options]{
 	{Key: "kernels", Free: anyTime,
 		In:   func(o *Options) value { return setting.Word(&o.Kernels).Empty("auto") },
 		Help: "kernel set: auto, or one that gnnstore version lists"},
+
+	{Key: "dist", Group: "Several workers", For: graphs, Free: anyTime,
+		In: func(o *Options) value {
+			return setting.Hint(setting.Word(&o.Dist).Empty("auto"), "off", "local:V", "mpi", "mpi:V")
+		},
+		Help: "workers that train together: local:V, V workers in this process; mpi, a worker for each process that mpirun, mpiexec or srun " +
+			"has started; mpi:V, V workers in these processes; off, one; auto: mpi if several processes were started"},
+	{Key: "parallel", For: spread, Free: anyTime,
+		In: func(o *Options) value { return setting.Word(&o.Parallel, Independent) },
+		Help: "how workers share a step: independent, where each draws for its share of {batch} from the whole dataset, and " +
+			"only gradients travel"},
+	{Key: "dist_timeout", For: spread, Free: anyTime,
+		In:   func(o *Options) value { return setting.Parsed(&o.DistTimeout, time.ParseDuration) },
+		Help: "how long workers wait for one that does not come, as 90s or 10m; 0s: for ever"},
+	{Key: "mpi_library", For: spread, Free: anyTime,
+		In:   func(o *Options) value { return setting.Word(&o.MPILibrary) },
+		Help: "file of the MPI library (default the one of the launcher's family)"},
 
 	{Key: "checkpoint_every", Group: "The run", Free: anyTime,
 		In:   func(o *Options) value { return setting.Int(&o.CheckpointEvery).AtLeast(0) },

@@ -50,7 +50,7 @@ func TestTableHasEveryOption(t *testing.T) {
 
 // TestRowsAreApart: no two rows set the same field.
 func TestRowsAreApart(t *testing.T) {
-	samples := []string{"7", "0.5", "true", "nested", "smoothed", "best", "epoch", "a=x", "a=1,2", "1MiB", "learnt", "late", "none", "f16", "fixed"}
+	samples := []string{"7", "0.5", "true", "nested", "smoothed", "best", "epoch", "a=x", "a=1,2", "1MiB", "learnt", "late", "none", "f16", "fixed", "90s", Independent}
 	for _, d := range Table {
 		if d.Flag == "fixed-time" { // it sets times
 			continue

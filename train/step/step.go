@@ -145,6 +145,20 @@ func (s *Stepper) Compute(in Input) (err error) {
 	return nil
 }
 
+// Computed waits until the last Compute is done, and returns its tally. Workers that share a batch
+// call it before they add up gradients, so that a loss that is not finite spoils no other worker.
+// The error is a *LossError; then there is no Update.
+func (s *Stepper) Computed() (Tally, error) {
+	s.be.Mark()()
+	a := s.now.tally()
+	s.now.tally = func() Tally { return a }
+	if !finite(a.Loss) {
+		s.be.UploadU32(s.Feed.void, []uint32{0})
+		return a, &LossError{a.Loss}
+	}
+	return a, nil
+}
+
 // Launched returns the step of the last Compute, with its Update if there was one. Wait for it
 // before the step after next is launched.
 func (s *Stepper) Launched() Launched {
@@ -185,8 +199,9 @@ func (s *Stepper) begin(in Input) []model.Graph {
 
 // Update makes new weights of the gradients at a learning rate, and new records of the rows that
 // the last Compute read, and clears the gradients. reduce, where it is not nil, first gets the
-// gradients, in the order of the parameters, to add the gradients of other workers. A norm of the
-// gradients that is not finite, which is known where they are clipped, is found by [Launched.Wait].
+// gradients, in the order of the parameters, to add the gradients of other workers; after its error
+// nothing has changed. A norm of the gradients that is not finite, which is known where they are
+// clipped, is found by [Launched.Wait].
 func (s *Stepper) Update(rate float64, reduce func(grads []kernels.Tensor) error) error {
 	if reduce != nil {
 		if err := reduce(s.grads); err != nil {

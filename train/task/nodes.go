@@ -45,6 +45,9 @@ type Options struct {
 	Seed         uint64      // of the order of the training nodes in an epoch
 	MemoryBytes  int64       // what the run may take in all; 0: not known
 	Width        int         // columns of rows that links are scored by
+	// Share returns this worker's part of n examples of a step: lo to hi-1. The losses of all
+	// workers add up to the mean loss of the step. Default nil: one worker has all.
+	Share func(n int) (lo, hi int)
 	// NoLayers says that rows are scored as they are, with no messages among them.
 	NoLayers bool
 	// Fixed says that no step is taken, and Unmeasured that nothing is measured either. Data that
@@ -73,6 +76,7 @@ type Nodes struct {
 	several      metric.Multi
 	numbers      *metric.Numbers // instead, where numbers are learnt
 	order        []uint32        // of the training nodes, in this epoch
+	all          answersOf       // of the seeds of all workers, in the newest step
 	answers      sameness        // of the measurement under way
 	constant     string          // see Constant
 
@@ -152,10 +156,28 @@ func (k *Nodes) Begin(epoch int) {
 	sample.Shuffle(k.order, k.options.Seed, epoch)
 }
 
-// Seeds returns the seeds of a step of the epoch that began, by type. They are valid until the next
-// Begin.
+// Seeds returns the seeds of a step of the epoch that began, by type: this worker's share of them.
+// They are valid until the next Begin.
 func (k *Nodes) Seeds(step int) [][]uint32 {
-	return k.data.Seeds(k.order[step*k.options.Batch : min((step+1)*k.options.Batch, len(k.order))])
+	seeds := k.whole(step)
+	if k.options.Share != nil {
+		lo, hi := k.options.Share(len(seeds))
+		seeds = seeds[lo:hi]
+	}
+	return k.data.Seeds(seeds)
+}
+
+// whole returns the seeds of all workers in a step.
+func (k *Nodes) whole(step int) []uint32 {
+	return k.order[step*k.options.Batch : min((step+1)*k.options.Batch, len(k.order))]
+}
+
+// seedCount returns the number of seeds of all workers in a step. own are this worker's.
+func (k *Nodes) seedCount(in step.Input, own []uint32) int {
+	if k.options.Share == nil {
+		return len(own)
+	}
+	return len(k.whole(in.Step))
 }
 
 // ofBatches reports whether the metric of training is a mean over batches. Only accuracy and
@@ -200,10 +222,10 @@ func (k *Nodes) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 		return k.noLoss(t, f, logits), nil
 	}
 	if k.numbers != nil {
-		return k.squaredLoss(t, f, logits, seeds)
+		return k.squaredLoss(t, f, logits, seeds, k.seedCount(in, seeds))
 	}
 	if k.multi {
-		return k.sigmoidLoss(t, f, logits, seeds)
+		return k.sigmoidLoss(t, f, logits, seeds, in.Step)
 	}
 	if k.labels, err = k.data.Classes(k.labels[:0], seeds); err != nil {
 		return nil, err
@@ -212,12 +234,19 @@ func (k *Nodes) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 	var rows kernels.Tensor
 	weight := float64(len(seeds))
 	if k.classWeights == nil {
-		rows = t.CrossEntropy(logits, labels, 1/float32(len(seeds)))
+		rows = t.CrossEntropy(logits, labels, 1/float32(k.seedCount(in, seeds)))
 	} else {
 		k.weights, weight = rowWeights(k.weights[:0], k.labels, k.classWeights)
+		all := weight
+		if k.options.Share != nil {
+			if k.all.labels, err = k.data.Classes(k.all.labels[:0], k.whole(in.Step)); err != nil {
+				return nil, err
+			}
+			k.all.weights, all = rowWeights(k.all.weights[:0], k.all.labels, k.classWeights)
+		}
 		scale := float32(0) // of a batch whose classes all weigh nothing
-		if weight > 0 {
-			scale = float32(1 / weight)
+		if all > 0 {
+			scale = float32(1 / all)
 		}
 		rows = t.WeightedCrossEntropy(logits, labels, f.UploadFloats(k.weights, 1), scale)
 	}
@@ -254,12 +283,12 @@ func (k *Nodes) noLoss(t *tape.Tape, f *step.Feed, logits *tape.Var) (tally func
 }
 
 func (k *Nodes) squaredLoss(
-	t *tape.Tape, f *step.Feed, logits *tape.Var, seeds []uint32,
+	t *tape.Tape, f *step.Feed, logits *tape.Var, seeds []uint32, of int,
 ) (tally func() step.Tally, err error) {
 	if k.targets, err = k.data.Numbers(k.targets[:0], seeds); err != nil {
 		return nil, err
 	}
-	losses := f.FetchLoss(t.SquaredError(logits, f.UploadFloats(k.targets, 1), 1/float32(len(seeds))))
+	losses := f.FetchLoss(t.SquaredError(logits, f.UploadFloats(k.targets, 1), 1/float32(of)))
 	predictions, targets := f.Fetch(logits.Value), k.targets
 	return func() step.Tally {
 		a := step.Tally{Loss: step.Sum(losses), Weight: float64(len(targets))}
@@ -271,14 +300,20 @@ func (k *Nodes) squaredLoss(
 }
 
 func (k *Nodes) sigmoidLoss(
-	t *tape.Tape, f *step.Feed, logits *tape.Var, seeds []uint32,
+	t *tape.Tape, f *step.Feed, logits *tape.Var, seeds []uint32, number int,
 ) (tally func() step.Tally, err error) {
 	var known int
 	if k.targets, known, err = k.data.Targets(k.targets[:0], seeds); err != nil {
 		return nil, err
 	}
+	all := known
+	if k.options.Share != nil {
+		if k.all.targets, all, err = k.data.Targets(k.all.targets[:0], k.whole(number)); err != nil {
+			return nil, err
+		}
+	}
 	targets := f.UploadFloats(k.targets, logits.Value.Cols)
-	losses := f.FetchLoss(t.SigmoidCrossEntropy(logits, targets, 1/float32(max(known, 1))))
+	losses := f.FetchLoss(t.SigmoidCrossEntropy(logits, targets, 1/float32(max(all, 1))))
 	scores, of := f.Fetch(logits.Value), k.answersOf
 	return func() step.Tally {
 		var tp, wrong int64

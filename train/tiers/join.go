@@ -173,8 +173,8 @@ func (t *Tiers) Spill(ctx context.Context, dir string) (note string, err error) 
 		o.Dir = dir
 	}
 	auto := t.SpillBytes == Auto
-	if free, err := spill.Free(o.Dir); err == nil && auto && free/2 < o.Bytes {
-		o.Bytes = free / 2
+	if free, err := spill.Free(o.Dir); err == nil && auto && free/2/t.hosted() < o.Bytes {
+		o.Bytes = free / 2 / t.hosted()
 		j.options.Bytes = o.Bytes
 		if w := t.demanded.Ways(t.without, t.Budget, t.EpochSteps, t.space()); !w.JoinPays() {
 			return fmt.Sprintf("half of what is free in %s, %s, is too small a spill to be worth it: rows are read by windows; {tmp} names another directory",

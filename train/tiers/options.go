@@ -38,6 +38,9 @@ type Options struct {
 	// measurements: bytes and transfers a second, as disk.ParseRate reads them. Default: nothing is
 	// slowed.
 	DiskRate string `json:"disk_rate,omitempty"`
+	// Hosted is the number of workers that share the process, and so each of the budgets here; 0
+	// and 1: one. It is not recorded.
+	Hosted int `json:"-"`
 	// Cache is the budgets and policies of feature rows. HostBytes may be Auto: a part of
 	// MemoryBytes.
 	Cache cachetier.Options `json:"cache"`
@@ -49,6 +52,27 @@ func DefaultOptions() Options {
 		Workers: 2, BatchBytes: Auto, TopologyBytes: Auto, Lookahead: 1, SpillBytes: Auto,
 		Cache: cachetier.Options{HostBytes: Auto, Policy: cachetier.Belady, Engine: disk.Auto},
 	}
+}
+
+// hosted is Hosted, at least 1.
+func (o Options) hosted() int64 { return int64(max(o.Hosted, 1)) }
+
+// Part returns the budgets of one of the workers that share the process.
+func (o Options) Part() (Options, error) {
+	if o.Hosted <= 1 {
+		return o, nil
+	}
+	memory, err := Memory(o.MemoryBytes)
+	o.MemoryBytes = memory
+	for _, b := range []*int64{
+		&o.MemoryBytes, &o.BatchBytes, &o.TopologyBytes, &o.SpillBytes,
+		&o.Cache.DeviceBytes, &o.Cache.DynamicBytes, &o.Cache.HostBytes,
+	} {
+		if *b > 0 { // other values have a meaning of their own
+			*b = max(1, *b/o.hosted())
+		}
+	}
+	return o, err
 }
 
 // maxLookahead is far beyond what is of use.

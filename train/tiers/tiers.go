@@ -83,6 +83,9 @@ type Tiers struct {
 func New(
 	ctx context.Context, d *data.Data, draws sample.Config, l Learning, be kernels.Backend, o Options, faults disk.Faults,
 ) (_ *Tiers, err error) {
+	if o, err = o.Part(); err != nil {
+		return nil, err
+	}
 	schema := d.Schema()
 	t := &Tiers{
 		Options: o, Reach: draws.Reach(schema, d.SeedTypes()...), data: d, draws: draws, learning: l, be: be,
@@ -323,7 +326,7 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 			t.Engine, largest = fmt.Sprintf("%s (%s)", kind, why), bytes
 		}
 	}
-	t.heap.Budget = t.total - t.sumBytes()
+	t.heap.Budget = (t.total - t.sumBytes()) * t.hosted() // the heap is the process's
 	t.Planner = plan.NewPlanner(plan.Config{
 		Sampler: plan.Graph{GraphSampler: checked{t.Sampler, t.data}}, Parallel: t.Workers, Tables: t.Stacks, Types: t.Types, Bytes: budget.Batches,
 		Group: t.Window, Ahead: t.Lookahead, BatchBytes: d.Batches.Bytes, BatchRows: t.inputs,

@@ -1,0 +1,234 @@
+package graph
+
+import (
+	"context"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/dist"
+	"github.com/gnnstore/gnnstore/train/run"
+)
+
+// worker has what a test may change of a worker before it begins.
+type worker struct {
+	rank  int
+	ctx   context.Context
+	o     run.Options
+	hooks run.Hooks
+	internal
+}
+
+// byWorkers trains ds by workers that each open it, in the run directory that dirs opens for worker
+// 0. each may change what a worker does.
+func byWorkers(
+	t *testing.T, ds *store.Dataset, workers int, o run.Options, openDir func() (*run.Dir, error), each func(w *worker),
+) ([]*run.Result, error) {
+	host, err := dist.Open(dist.Options{Way: dist.Local, Workers: workers, Timeout: time.Minute})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, host.Close()) }()
+	results := make([]*run.Result, workers)
+	return results, host.Run(t.Context(), func(ctx context.Context, g *dist.Group) error {
+		own, err := store.Open(ds.Path())
+		if err != nil {
+			return err
+		}
+		defer own.Close()
+		w := &worker{rank: g.Rank(), ctx: ctx, o: o, hooks: run.Hooks{Group: g}}
+		w.o.Dist = "local:9" // the group has their number
+		if each != nil {
+			each(w)
+		}
+		r, err := runWith(w.ctx, own, openDir, w.o, "test", w.hooks, w.internal)
+		results[g.Rank()] = r
+		return err
+	})
+}
+
+// again opens the run directory path to resume its run.
+func again(path string) func() (*run.Dir, error) {
+	return func() (*run.Dir, error) {
+		d, _, err := run.Open(path)
+		return d, err
+	}
+}
+
+// sameBy trains ds by workers, whose results must be the same, and returns the first one's.
+func sameBy(t *testing.T, ds *store.Dataset, workers int, o run.Options) *run.Result {
+	t.Helper()
+	all, err := byWorkers(t, ds, workers, o, scratch(t), nil)
+	require.NoError(t, err)
+	for _, r := range all {
+		require.Equal(t, all[0].ParamsXXH3, r.ParamsXXH3)
+		require.Equal(t, all[0].Losses, r.Losses)
+		require.Equal(t, all[0].Best, r.Best)
+		require.Equal(t, all[0].Status, r.Status)
+	}
+	return all[0]
+}
+
+// TestWorkersAlike: one worker that exchanges with itself has the bits of one that trains alone;
+// several end alike, and as they do under any budget.
+func TestWorkersAlike(t *testing.T) {
+	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
+	o := small()
+	o.Epochs = 2
+	alone := trained(t, ds, o)
+	one := sameBy(t, ds, 1, o)
+	require.Equal(t, alone.ParamsXXH3, one.ParamsXXH3)
+	require.Equal(t, alone.Best, one.Best)
+	for _, workers := range []int{2, 3, 5} {
+		want := sameBy(t, ds, workers, o)
+		require.NotEqual(t, alone.ParamsXXH3, want.ParamsXXH3, "the order of sums")
+		require.InDelta(t, alone.Losses[0], want.Losses[0], 0.02)
+		tight := outOfCore(ds, "pread")
+		tight.Window, tight.Workers, tight.TopologyBytes = workers, 1, tight.TopologyBytes*int64(workers)
+		require.Equal(t, want.ParamsXXH3, sameBy(t, ds, workers, tight).ParamsXXH3)
+		tight.Eval, tight.EvalBytes = "full", 1<<10 // hidden rows are on disk, and workers evaluate alone
+		require.Equal(t, want.ParamsXXH3, sameBy(t, ds, workers, tight).ParamsXXH3)
+	}
+}
+
+// TestWorkersNearOne: by a rate so low that rounding stays small, workers lose what one worker
+// loses.
+func TestWorkersNearOne(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
+	for name, change := range map[string]func(o *run.Options){
+		"sage":    func(*run.Options) {},
+		"gcn":     func(o *run.Options) { o.Kind = "gcn" },
+		"gat":     func(o *run.Options) { o.Kind = "gat" },
+		"sampled": func(o *run.Options) { o.Eval = "sampled" },
+		"weights": func(o *run.Options) { o.ClassWeights = "balanced" },
+		"labor0":  func(o *run.Options) { draws["labor0 smoothed"](o) },
+		"clip":    func(o *run.Options) { o.Optim.ClipNorm = 0.01 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := small()
+			change(&o)
+			o.Epochs, o.LR, o.Dropout = 1, 3e-5, 0
+			want := trained(t, ds, o)
+			for _, workers := range []int{2, 4} {
+				got := sameBy(t, ds, workers, o)
+				require.InEpsilon(t, want.Losses[0], got.Losses[0], 1e-5)
+				require.Equal(t, want.Epochs[0].TrainAcc, got.Epochs[0].TrainAcc)
+				require.InDelta(t, *want.Best.ValidAcc, *got.Best.ValidAcc, 0.02)
+			}
+		})
+	}
+}
+
+// TestWorkersResume: a run of workers that is cut short goes on to the same bits, and one that goes
+// on with another number of workers says so.
+func TestWorkersResume(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
+	o := small()
+	o.Epochs, o.CheckpointEvery, o.EvalBytes = 3, 2, 1<<20
+	want := sameBy(t, ds, 3, o)
+	for _, workers := range []int{3, 2, 1} {
+		path := filepath.Join(t.TempDir(), "run")
+		stopped, err := byWorkers(t, ds, 3, o, func() (*run.Dir, error) { return run.Create(path) },
+			func(w *worker) {
+				if w.rank != 1 {
+					return
+				}
+				var stop func()
+				w.ctx, stop = context.WithCancel(w.ctx) // asked while all are at work
+				w.hooks.Step = func(epoch, step, _ int, _ float64) {
+					if epoch == 2 && step == 2 {
+						stop()
+					}
+				}
+			})
+		require.NoError(t, err)
+		for _, r := range stopped {
+			require.Equal(t, run.Interrupted, r.Status)
+			require.Equal(t, stopped[0].ParamsXXH3, r.ParamsXXH3)
+		}
+		var notes []string
+		resumed, err := byWorkers(t, ds, workers, o, again(path), func(w *worker) {
+			if w.rank == 0 {
+				w.hooks.Note = func(s string) { notes = append(notes, s) }
+			}
+		})
+		require.NoError(t, err)
+		const changed = "the run began with 3 workers and goes on with"
+		if workers == 3 {
+			for rank, r := range resumed {
+				require.Equal(t, want.ParamsXXH3, r.ParamsXXH3)
+				require.Equal(t, want.Losses, r.Losses)
+				require.Equal(t, want.Best, r.Best, rank)
+			}
+			require.NotContains(t, notes, changed)
+			require.Equal(t, want.InputRows, resumed[0].InputRows)
+		} else {
+			require.InDelta(t, want.Losses[2], resumed[0].Losses[2], 0.05)
+			require.Contains(t, notes, changed+" "+string(rune('0'+workers))+": results will differ in their last bits")
+		}
+	}
+}
+
+// TestWorkersFail: if a worker cannot read, all end, worker 0 has a checkpoint of the last step,
+// and the run goes on from there to the same bits.
+func TestWorkersFail(t *testing.T) {
+	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
+	o := outOfCore(ds, "pread")
+	o.Epochs, o.Cache.HostBytes, o.Window, o.TopologyBytes = 3, 1<<10, 1, 3*o.TopologyBytes
+	want := sameBy(t, ds, 3, o)
+	for bad := range 3 {
+		path := filepath.Join(t.TempDir(), "run")
+		_, err := byWorkers(t, ds, 3, o, func() (*run.Dir, error) { return run.Create(path) },
+			func(w *worker) {
+				if w.rank == bad {
+					var at atomic.Bool
+					w.hooks.Step = func(epoch, _, _ int, _ float64) { at.Store(epoch == 2) }
+					w.faults = func(int, int64, int) (f disk.Fault) {
+						if at.Load() {
+							f.Errno = syscall.EIO
+						}
+						return f
+					}
+				}
+			})
+		require.ErrorContains(t, err, "worker ")
+		require.ErrorContains(t, err, "no step is lost: go on with gnnstore train {resume} {run} "+path)
+		resumed, err := byWorkers(t, ds, 3, o, again(path), nil)
+		require.NoError(t, err)
+		require.Equal(t, want.ParamsXXH3, resumed[0].ParamsXXH3)
+		require.Equal(t, want.Losses, resumed[2].Losses)
+	}
+}
+
+// TestWorkersUnlike: workers that would not compute the same are refused, with what differs.
+func TestWorkersUnlike(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
+	other := open(t, storetest.Communities(600, 4, 8, 16, 3))
+	o := small()
+	_, err := byWorkers(t, ds, 2, o, scratch(t), func(w *worker) { w.o.LR *= float64(1 + w.rank) })
+	require.ErrorContains(t, err, "worker 1 of 2")
+	require.ErrorContains(t, err, "{lr} is 0.")
+	host, err := dist.Open(dist.Options{Way: dist.Local, Workers: 2})
+	require.NoError(t, err)
+	err = host.Run(t.Context(), func(ctx context.Context, g *dist.Group) error {
+		sets := []*store.Dataset{ds, other}
+		_, err := Run(ctx, sets[g.Rank()], scratch(t), o, "test", run.Hooks{Group: g})
+		return err
+	})
+	require.ErrorContains(t, err, "its dataset has seal")
+}
+
+// TestMoreWorkersThanSeeds: a worker without seeds takes part.
+func TestMoreWorkersThanSeeds(t *testing.T) {
+	ds := open(t, storetest.Communities(200, 4, 8, 16, 2))
+	o := small()
+	o.Epochs, o.Batch, o.EpochSteps, o.LR, o.Dropout = 1, 3, 4, 3e-5, 0
+	want := trained(t, ds, o)
+	got := sameBy(t, ds, 5, o)
+	require.InEpsilon(t, want.Losses[0], got.Losses[0], 1e-5)
+}

@@ -1,0 +1,326 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/train/checkpoint"
+	"github.com/gnnstore/gnnstore/train/dist"
+	"github.com/gnnstore/gnnstore/train/step"
+)
+
+// WorkersDir is the directory, in the directory of a run, with the directories of its workers but
+// the first: one each, named by its number.
+const WorkersDir = "workers"
+
+// follows reports whether this worker is not the first. The first one has the run's directory, and
+// writes its checkpoints and weights. Another one has a directory of its own in it, with its
+// record, metrics and result, and takes the state of a run that is resumed from the first one.
+func (d *Driver) follows() bool { return d.Hooks.Group.Rank() > 0 }
+
+// placed is where worker 0 has the run, for the other workers.
+type placed struct {
+	Path   string `json:"path"`
+	Record []byte `json:"record,omitempty"` // of a run that is resumed, as run.json has it
+}
+
+// openDirs opens the directory of this worker. open opens the run's, for worker 0.
+func (d *Driver) openDirs(ctx context.Context, open func() (*Dir, error)) (dir *Dir, err error) {
+	g := d.Hooks.Group
+	if g.Size() == 1 {
+		return open()
+	}
+	defer func() {
+		if err != nil && dir != nil {
+			err = errors.Join(err, dir.Close())
+		}
+	}()
+	var text []byte
+	if !d.follows() {
+		if dir, err = open(); err != nil {
+			return nil, err
+		}
+		first := placed{Path: Absolute(dir.Path())}
+		if r := dir.Record(); r != nil {
+			if first.Record, err = r.Encode(); err != nil {
+				return dir, err
+			}
+		}
+		if text, err = json.Marshal(first); err != nil {
+			return dir, err
+		}
+	}
+	if text, err = g.Broadcast(ctx, dist.At{}, text); err != nil || !d.follows() {
+		return dir, err
+	}
+	var first placed
+	if err := json.Unmarshal(text, &first); err != nil {
+		return nil, fmt.Errorf("the run directory, as worker 0 names it: %w", err)
+	}
+	return openWorker(first, g.Rank())
+}
+
+// openWorker opens the directory of a worker that is not the first. What an earlier part of the run
+// has left in it counts for nothing.
+func openWorker(first placed, rank int) (*Dir, error) {
+	path := filepath.Join(first.Path, WorkersDir, strconv.Itoa(rank))
+	if len(first.Record) == 0 {
+		d, err := Create(path)
+		if err == nil {
+			d.of = first.Path
+		}
+		return d, err
+	}
+	record, err := DecodeRecord(first.Record)
+	if err != nil {
+		return nil, fmt.Errorf("the record of the run, as worker 0 has it: %w", err)
+	}
+	root, err := makeRoot(path)
+	if err == nil {
+		err = root.checkNames()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("run directory: %w", err)
+	}
+	d, err := lockRun(root, path)
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	d.record, d.of = record, first.Path
+	return d, nil
+}
+
+// introduction has what workers must have in common.
+type introduction struct {
+	Version, Seal, Kernels, Evaluation string
+	Options                            Options
+}
+
+// meet refuses workers that would not compute the same. All workers get the same error.
+func (d *Driver) meet(ctx context.Context, version string) error {
+	g := d.Hooks.Group
+	if g.Size() == 1 {
+		return nil
+	}
+	own, err := json.Marshal(introduction{version, d.Result.Seal, d.Backend.Name(), d.about.Evaluation, d.Options})
+	if err != nil {
+		return err
+	}
+	all, err := g.Gather(ctx, dist.At{}, own)
+	if err != nil {
+		return err
+	}
+	var first introduction
+	for p, text := range all {
+		var other introduction
+		if err := json.Unmarshal(text, &other); err != nil {
+			return fmt.Errorf("%s: what it says of itself: %w", g.Name(p), err)
+		}
+		if p == 0 {
+			first = other
+			continue
+		}
+		if differs := other.differs(first); differs != "" {
+			return fmt.Errorf("%s and worker 0 are not alike: %s", g.Name(p), differs)
+		}
+	}
+	return nil
+}
+
+// differs names the first thing that two workers do not have in common, and the remedy.
+func (i introduction) differs(first introduction) string {
+	switch {
+	case i.Version != first.Version:
+		return fmt.Sprintf("it is gnnstore %s, and worker 0 is %s; install one version", i.Version, first.Version)
+	case i.Seal != first.Seal:
+		return fmt.Sprintf("its dataset has seal %s, and worker 0's has %s; give both copies of one dataset",
+			i.Seal, first.Seal)
+	case i.Kernels != first.Kernels:
+		return fmt.Sprintf("it computes with %s kernels, and worker 0 with %s, whose last bits differ; "+
+			"name a set that both have by {kernels}", i.Kernels, first.Kernels)
+	}
+	var all []string
+	add := func(key, now, then string) {
+		if now != then {
+			all = append(all, fmt.Sprintf("{%s} is %s there and %s at worker 0", key, now, then))
+		}
+	}
+	for _, x := range Table.Diff(&i.Options, &first.Options) {
+		add(x.Key, x.Now, x.Then)
+	}
+	a, b := i.Options, first.Options
+	add("epochs", strconv.Itoa(a.Epochs), strconv.Itoa(b.Epochs)) // a resumed run may change them
+	add("checkpoint_every", strconv.Itoa(a.CheckpointEvery), strconv.Itoa(b.CheckpointEvery))
+	if len(all) > 0 {
+		return strings.Join(all, ", ") + "; start both with the same options"
+	}
+	if i.Evaluation != first.Evaluation {
+		return fmt.Sprintf("its evaluation is %s, and worker 0's is %s, since their memory differs; choose one by {eval}",
+			i.Evaluation, first.Evaluation)
+	}
+	return ""
+}
+
+// tellWorkers tells the other workers, unless they know, that the epochs of this one have ended
+// with err, so that all of them end at the same step. It returns err.
+func (d *Driver) tellWorkers(ctx context.Context, err error) error {
+	if !Ended(ctx, err) {
+		return d.Hooks.Group.Leave(err)
+	}
+	if failed := d.Hooks.Group.Stop(); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// ofWorker is the key of the progress of a worker, but the first, in the metadata of a checkpoint.
+func ofWorker(rank int) string { return fmt.Sprintf("gnnstore.worker.%d", rank) }
+
+// join brings the progress of all workers together, for a checkpoint. It refuses weights that
+// differ. If the workers can exchange no more, since one has failed, the checkpoint has worker 0's
+// progress alone.
+func (d *Driver) join(ctx context.Context, s *checkpoint.State) error {
+	g := d.Hooks.Group
+	if g.Size() == 1 || g.Ended() {
+		return nil
+	}
+	type state struct{ Weights, Progress string }
+	own, err := json.Marshal(state{d.about.Weights.Hash(), s.Meta[d.about.Progress]})
+	if err != nil {
+		return err
+	}
+	all, err := g.Gather(ctx, dist.At{Epoch: len(d.Result.Epochs) + 1, Step: d.Partial.Steps}, own)
+	if err != nil {
+		return err
+	}
+	var first state
+	for p, text := range all {
+		var other state
+		if err := json.Unmarshal(text, &other); err != nil {
+			return fmt.Errorf("%s: its progress: %w", g.Name(p), err)
+		}
+		if p == 0 {
+			first = other
+			continue
+		}
+		if other.Weights != first.Weights {
+			return fmt.Errorf("%s has other weights than worker 0 after step %d: one of the two has computed wrongly, "+
+				"as by a fault of its memory; resume from the checkpoint before, without the machine at fault", g.Name(p), d.Updates())
+		}
+		s.Meta[ofWorker(p)] = other.Progress
+	}
+	return nil
+}
+
+// restored is the state of a run that is resumed, as worker 0 has it.
+type restored struct {
+	Checkpoint []byte  `json:"checkpoint"` // the file
+	Epochs     []Epoch `json:"epochs"`
+}
+
+// lead sends the checkpoint that worker 0 has loaded to the others; none if name is empty.
+func (d *Driver) lead(ctx context.Context, name string) error {
+	if d.Hooks.Group.Size() == 1 {
+		return nil
+	}
+	r := restored{Epochs: d.Result.Epochs}
+	if name != "" {
+		var err error
+		if r.Checkpoint, err = readFile(d.Dir.fs, d.Dir.File(name)); err != nil {
+			return err
+		}
+	}
+	text, err := json.Marshal(r)
+	if err == nil {
+		_, err = d.Hooks.Group.Broadcast(ctx, dist.At{}, text)
+	}
+	return err
+}
+
+// follow restores this worker from worker 0's checkpoint.
+func (d *Driver) follow(ctx context.Context) error {
+	text, err := d.Hooks.Group.Broadcast(ctx, dist.At{}, nil)
+	if err != nil {
+		return err
+	}
+	var r restored
+	if err := json.Unmarshal(text, &r); err != nil {
+		return fmt.Errorf("the checkpoint, as worker 0 sends it: %w", err)
+	}
+	if len(r.Checkpoint) == 0 {
+		return d.startOver(ctx)
+	}
+	tensors, meta, err := checkpoint.Decode(r.Checkpoint)
+	if err != nil {
+		return fmt.Errorf("the checkpoint, as worker 0 sends it: %w", err)
+	}
+	if err := d.own(meta); err != nil {
+		return err
+	}
+	if _, err := d.Dir.cutMetrics(0, ""); err != nil {
+		return err
+	}
+	d.followed = r.Epochs
+	return d.load(ctx, &checkpoint.State{Tensors: tensors, Meta: meta})
+}
+
+// own puts this worker's counters in the place of worker 0's. Where the checkpoint has none, since
+// another number of workers has made it, they begin at 0.
+func (d *Driver) own(meta map[string]string) error {
+	p := &Progress{}
+	if err := json.Unmarshal([]byte(meta[d.about.Progress]), p); err != nil {
+		return fmt.Errorf("no progress to resume from: %s: %w", d.about.Progress, err)
+	}
+	if own := meta[ofWorker(d.Hooks.Group.Rank())]; own != "" && d.Record.Workers == d.Hooks.Group.Size() {
+		meta[d.about.Progress] = own
+		return nil
+	}
+	r := &p.SoFar
+	p.SoFar = Result{
+		Seal: r.Seal, Seed: r.Seed, Metric: r.Metric, Best: r.Best, AutoEpochs: r.AutoEpochs,
+		Evaluation: Evaluation{Method: r.Evaluation.Method},
+	}
+	p.Partial = Partial{Tally: p.Partial.Tally, Steps: p.Partial.Steps}
+	text, err := json.Marshal(p)
+	meta[d.about.Progress] = string(text)
+	return err
+}
+
+// resultFollowed is Dir.resultSoFar with the epochs of worker 0, which this worker records anew.
+func (d *Driver) resultFollowed(at *Progress) (*Result, error) {
+	r := at.result(d.Result, d.followed)
+	for _, e := range d.followed {
+		if err := d.Dir.Append(Line{Epoch: &e, SoFar: r.SoFar()}); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// Reduce adds up the gradients of all workers, and returns the sum of their tallies. All workers
+// get the same bits.
+func Reduce(
+	ctx context.Context, g *dist.Group, at dist.At, own step.Tally, grads ...[]float32,
+) (sum step.Tally, err error) {
+	text, err := own.MarshalBinary()
+	if err != nil {
+		return sum, err
+	}
+	all, err := g.Sum(ctx, at, text, grads...)
+	if err != nil {
+		return sum, err
+	}
+	for _, text := range all {
+		var a step.Tally
+		if err := a.UnmarshalBinary(text); err != nil {
+			return sum, err
+		}
+		sum.Add(a)
+	}
+	return sum, nil
+}

@@ -1,0 +1,64 @@
+package run
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/dist"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// WorkerOptions says by how many workers a run is trained, and how they are connected. The number
+// of workers decides the last bits of results; nothing else here does.
+type WorkerOptions struct {
+	// Dist is as dist.ParseWay reads it; empty: one worker.
+	Dist string `json:"dist,omitempty"`
+	// Parallel names the way in which workers share a step: Independent, the default.
+	Parallel string `json:"parallel,omitempty"`
+	// DistTimeout bounds the time that a worker waits for the others. MPILibrary is a file: see
+	// dist.Options.
+	DistTimeout time.Duration `json:"dist_timeout,omitempty"`
+	MPILibrary  string        `json:"mpi_library,omitempty"`
+}
+
+// Independent is the way in which each worker draws for its share of a step's seeds, from the whole
+// dataset, and only gradients travel.
+const Independent = "independent"
+
+// DefaultDistTimeout is the default of WorkerOptions.DistTimeout where there are several workers.
+const DefaultDistTimeout = 10 * time.Minute
+
+// Spread reports whether several workers may train the run.
+func (o WorkerOptions) Spread() bool { return o.Dist != "" && o.Dist != string(dist.Off) }
+
+// validateWorkers refuses what several workers cannot train.
+func (o Options) validateWorkers() []error {
+	var errs sample.Problems
+	fail := errs.If
+	if !o.Spread() {
+		return nil
+	}
+	_, _, err := dist.ParseWay(o.Dist)
+	fail(err != nil, "{dist} %w", err)
+	const alone = "one worker trains them: leave {dist} out"
+	fail(o.Links(), "{dist} %s: {task} link: links are not shared among workers; %s", o.Dist, alone)
+	fail(o.Edges(), "{dist} %s: {task} edge: edges are not shared among workers; %s", o.Dist, alone)
+	fail(o.History, "{dist} %s: {history}: rows of earlier steps are not shared among workers; leave one of the two out",
+		o.Dist)
+	fail(o.LabelInput > 0, "{dist} %s: {label_input} %d: a worker would see the labels of the other workers' seeds; "+
+		"leave one of the two out", o.Dist, o.LabelInput)
+	fail(!kernels.IsCPU(o.Device), "{dist} %s: workers compute on the CPU; take {device} cpu", o.Dist)
+	fail(o.DistTimeout < 0, "{dist_timeout} %v: at least 0, which is for ever", o.DistTimeout)
+	return errs
+}
+
+// CheckLearnt refuses learnt rows where there are several workers: learns reports whether a type
+// has some.
+func (o WorkerOptions) CheckLearnt(learns bool) error {
+	if o.Spread() && learns {
+		return fmt.Errorf("{dist} %s: a learnt row has one owner, and with {parallel} %s each worker would change its own; "+
+			"give the types {input} TYPE=table or TYPE=constant, or leave {dist} out", o.Dist, Independent)
+	}
+	return nil
+}
