@@ -104,7 +104,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, o trainOptions) (err
 		return err
 	}
 	defer ds.Close()
-	r, err := trainOn(ctx, stdout, stderr, ds, &o, o.newDir(out))
+	r, err := trainOn(ctx, stdout, stderr, ds, &o, o.newDir(out), nil)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,10 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = errors.New(strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")) // what is kept is worth saying
 	}
-	fmt.Fprintln(stderr, "gnnstore:", withFlags(oneLine(err)))
+	var quiet *quietError
+	if !errors.As(err, &quiet) {
+		fmt.Fprintln(stderr, "gnnstore:", withFlags(oneLine(err)))
+	}
 	return 1
 }
 

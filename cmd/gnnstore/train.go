@@ -17,6 +17,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/setting"
 	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/dist"
 	"github.com/gnnstore/gnnstore/train/graph"
 	"github.com/gnnstore/gnnstore/train/live"
 	"github.com/gnnstore/gnnstore/train/metric"
@@ -78,6 +79,20 @@ func newTrain() *cobra.Command {
 			}
 			if o.resume && o.run == "" {
 				return misuse(errors.New("--resume needs --run DIR, the directory of the run to go on with"))
+			}
+			way, workers, err := o.findWorkers()
+			switch {
+			case err != nil:
+				return misuse(err)
+			case way == dist.MPI && o.plan:
+				return misuse(errors.New("--plan: it needs one process"))
+			case way == dist.MPI && !o.resume:
+				if err := o.complete(); err != nil {
+					return misuse(err)
+				}
+				return trainProcesses(cmd, path, o, workers)
+			case way == dist.MPI:
+				return trainProcesses(cmd, path, o, workers)
 			}
 			if o.resume && run.Begun(o.run) {
 				return resumeTrain(cmd, path, o)
@@ -186,12 +201,32 @@ func (o *trainOptions) chooseModel(stderr io.Writer, m *store.Manifest) {
 }
 
 func runTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *trainOptions, openDir func() (*run.Dir, error)) error {
+	if !o.Spread() {
+		return trainAlone(ctx, stdout, stderr, path, o, openDir, nil)
+	}
+	_, workers, err := dist.ParseWay(o.Dist)
+	if err != nil {
+		return err
+	}
+	host, err := dist.Open(dist.Options{Way: dist.Local, Workers: workers, Timeout: o.DistTimeout})
+	if err != nil {
+		return err
+	}
+	defer host.Close()
+	return o.trainBy(ctx, host, stdout, stderr, path, openDir)
+}
+
+// trainAlone is runTrain by one worker, of g if there are several.
+func trainAlone(
+	ctx context.Context, stdout, stderr io.Writer, path string, o *trainOptions, openDir func() (*run.Dir, error),
+	g *dist.Group,
+) error {
 	ds, err := o.open(stderr, path)
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
-	r, err := trainOn(ctx, stdout, stderr, ds, o, openDir)
+	r, err := trainOn(ctx, stdout, stderr, ds, o, openDir, g)
 	if err != nil {
 		return err
 	}
@@ -328,6 +363,9 @@ func resumeTrain(cmd *cobra.Command, dataset string, o *trainOptions) error {
 		return misuse(err)
 	}
 	again.modelGiven = true
+	if !o.given.Given("dist") {
+		again.resumeWorkers(record, dist.Off)
+	}
 	if err := again.Resumes(record.Options); err != nil {
 		return fmt.Errorf("resume %s: %w", o.run, err)
 	}
@@ -342,7 +380,10 @@ func resumeTrain(cmd *cobra.Command, dataset string, o *trainOptions) error {
 }
 
 // trainOn trains in the directory that openDir gives, and prints a line an epoch.
-func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o *trainOptions, openDir func() (*run.Dir, error)) (*run.Result, error) {
+func trainOn(
+	ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o *trainOptions, openDir func() (*run.Dir, error),
+	g *dist.Group,
+) (*run.Result, error) {
 	var path string
 	named := func() (*run.Dir, error) {
 		dir, err := openDir()
@@ -360,9 +401,13 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 	note := func(s string) { p.line("note: %s", withFlags(s)) }
 	h := run.Hooks{
 		OpenRows: openRowFile,
+		Group:    g,
 		Start: func(rec *run.Record) {
 			epochs = run.EpochsText(o.Options, rec.AutoEpochs)
 			printf(stdout, "run %s   %s\n%s\n", path, describe(rec.Options, rec), rec.Memory)
+			if rec.Workers > 1 {
+				printf(stdout, "%s\n", workersText(rec))
+			}
 			if rec.AutoSettings != nil {
 				printf(stdout, "%s\n", rec.AutoSettings.Reason)
 			}

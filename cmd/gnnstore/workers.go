@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gnnstore/gnnstore/train/dist"
+	"github.com/gnnstore/gnnstore/train/run"
+)
+
+// findWorkers replaces --dist auto by what it means in this process. It returns the way in which
+// workers are connected, and their number if that was given.
+func (o *trainOptions) findWorkers() (dist.Way, int, error) {
+	way, workers, err := dist.ParseWay(o.Dist)
+	if err != nil {
+		return "", 0, fmt.Errorf("--dist %w", err)
+	}
+	if way, err = way.Resolve(os.Getenv); err != nil {
+		return "", 0, err
+	}
+	if o.given.Given("dist") || way == dist.MPI {
+		o.Dist = way.Text(workers)
+	}
+	return way, workers, nil
+}
+
+// resumeWorkers sets Dist of a run that is resumed without --dist: to as many workers as it had.
+func (o *trainOptions) resumeWorkers(record *run.Record, way dist.Way) {
+	switch workers := max(record.Workers, 1); {
+	case way == dist.MPI:
+		o.Dist = way.Text(workers)
+	case workers > 1:
+		o.Dist = dist.Local.Text(workers)
+	default:
+		o.Dist = ""
+	}
+}
+
+// start has what process 0 has found, for all processes.
+type start struct {
+	Record []byte `json:"record,omitempty"` // of a run that is resumed
+	Done   bool   `json:"done,omitempty"`   // and that has ended
+}
+
+// trainProcesses trains in processes that a launcher has started. Worker 0, in the first of them,
+// has the run directory, and prints.
+func trainProcesses(cmd *cobra.Command, dataset string, o *trainOptions, workers int) error {
+	ctx, stdout, stderr := cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+	host, err := dist.Open(dist.Options{
+		Way: dist.MPI, Workers: workers, Library: o.MPILibrary, Timeout: o.DistTimeout, Getenv: os.Getenv,
+	})
+	if err != nil {
+		return err
+	}
+	defer host.Close()
+	var dir *run.Dir
+	text, err := host.Agree(ctx, func() ([]byte, error) {
+		if !o.resume || !run.Begun(o.run) {
+			return json.Marshal(start{})
+		}
+		var record *run.Record
+		var s start
+		if dir, record, err = run.Open(o.run); err != nil {
+			return nil, err
+		}
+		r, ok, err := dir.Finished()
+		if err == nil && ok {
+			var again run.Options
+			if again, err = run.ResumeOptions(record, o.given); err == nil && r.Covers(again) {
+				s.Done, err = true, o.print(stdout, r)
+			}
+		}
+		if err == nil {
+			s.Record, err = record.Encode()
+		}
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(s)
+	})
+	if dir != nil {
+		defer dir.Close()
+	}
+	var s start
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	if err != nil || s.Done {
+		return err
+	}
+	openDir := o.newDir(dataset)
+	if s.Record != nil {
+		record, err := run.DecodeRecord(s.Record)
+		if err != nil {
+			return err
+		}
+		if o.Options, err = run.ResumeOptions(record, o.given); err != nil {
+			return misuse(err)
+		}
+		if !o.given.Given("dist") {
+			o.resumeWorkers(record, dist.MPI)
+		}
+		if err := o.Resumes(record.Options); err != nil {
+			return fmt.Errorf("resume %s: %w", o.run, err)
+		}
+		if workers == 0 {
+			workers = max(record.Workers, host.Processes())
+		}
+		o.modelGiven, openDir = true, func() (*run.Dir, error) { return dir, nil }
+		if dataset == "" {
+			dataset = record.Dataset
+		}
+	} else if dataset == "" {
+		return misuse(fmt.Errorf("%s holds no run, so DATASET is missing", o.run))
+	}
+	if err := host.SetWorkers(workers); err != nil {
+		return err
+	}
+	return o.trainBy(ctx, host, stdout, stderr, dataset, openDir)
+}
+
+// trainBy trains by the workers of this process. Those that are not the first print nothing.
+func (o *trainOptions) trainBy(
+	ctx context.Context, host *dist.Host, stdout, stderr io.Writer, path string, openDir func() (*run.Dir, error),
+) error {
+	err := host.Run(ctx, func(ctx context.Context, g *dist.Group) error {
+		own := *o
+		if g.Rank() == 0 {
+			return trainAlone(ctx, stdout, stderr, path, &own, openDir, g)
+		}
+		own.listen = ""
+		return trainAlone(ctx, io.Discard, io.Discard, path, &own, nil, g)
+	})
+	var others *dist.WorkerError
+	if errors.As(err, &others) && !host.First() {
+		return &quietError{err}
+	}
+	return err
+}
+
+// quietError is an error that another process prints.
+type quietError struct{ error }
+
+func (e *quietError) Unwrap() error { return e.error }
+
+// workersText describes the workers of a run in a line.
+func workersText(rec *run.Record) string {
+	type process struct {
+		host string
+		pid  int
+	}
+	var all []process
+	workers := map[process][]string{}
+	for _, p := range rec.Peers {
+		of := process{p.Host, p.PID}
+		if workers[of] == nil {
+			all = append(all, of)
+		}
+		workers[of] = append(workers[of], fmt.Sprint(p.Rank))
+	}
+	var each []string
+	for _, p := range all {
+		ranks := workers[p]
+		text := ranks[0]
+		if n := len(ranks); n > 1 {
+			text += " to " + ranks[n-1]
+		}
+		each = append(each, fmt.Sprintf("%s on %s (process %d)", text, p.host, p.pid))
+	}
+	s := fmt.Sprintf("%d workers, %s: %s", rec.Workers, rec.Options.Parallel, strings.Join(each, ", "))
+	if library := rec.Peers[0].Library; library != "" {
+		s += "; " + library
+	}
+	return s
+}
