@@ -120,9 +120,12 @@ func trainProcesses(cmd *cobra.Command, dataset string, o *trainOptions, workers
 	} else if dataset == "" {
 		return misuse(fmt.Errorf("%s holds no run, so DATASET is missing", o.run))
 	}
-	if err := host.SetWorkers(workers); err != nil {
-		return err
+	if workers > 0 {
+		if err := host.SetWorkers(workers); err != nil {
+			return err
+		}
 	}
+	o.Dist = dist.MPI.Text(host.Workers())
 	return o.trainBy(ctx, host, stdout, stderr, dataset, openDir)
 }
 

@@ -158,6 +158,8 @@ func TestLarge(t *testing.T) {
 	}
 	none(t, together(2, 2, Options{}, func(ctx context.Context, g *Group) error {
 		var own []byte
+		most := g.most
+		require.Equal(t, mostBytes, most)
 		if g.Rank() == 1 {
 			own = make([]byte, most+12345)
 			own[0], own[most-1], own[most], own[most+12344] = 1, 2, 3, 4

@@ -16,6 +16,7 @@ type Group struct {
 	comm    Comm
 	timeout time.Duration
 	hosted  int
+	most    int    // bytes of a message in a round
 	peers   []Peer // by worker
 	seq     uint64
 	cancel  func() // ends the work of this worker, which is asked to stop
@@ -271,7 +272,7 @@ func (g *Group) begin(ctx context.Context, own header, lengths []int, text strin
 			g.heads, g.came = append(g.heads, make([]byte, headerBytes)), append(g.came, make([]byte, headerBytes))
 		}
 	}
-	own.seq, own.rounds = g.seq, rounds(slices.Max(lengths))
+	own.seq, own.rounds = g.seq, g.rounds(slices.Max(lengths))
 	g.seq++
 	for p := range g.heads {
 		own.bytes = uint64(lengths[p])
@@ -334,11 +335,8 @@ func (g *Group) failure(ctx context.Context, own header, heads []header, text st
 	return &WorkerError{peer, g.Size(), string(recv[first])}
 }
 
-// most is the largest message of a round, in bytes: MPI counts in 32 bits.
-const most = 64 << 20
-
-// rounds returns how many rounds a message takes.
-func rounds(bytes int) uint32 { return uint32((bytes + most - 1) / most) }
+// rounds returns the number of rounds that a message takes.
+func (g *Group) rounds(bytes int) uint32 { return uint32((bytes + g.most - 1) / g.most) }
 
 // finish exchanges the messages that heads announce, some bytes of each at a time.
 func (g *Group) finish(ctx context.Context, send, recv [][]byte, heads []header) error {
@@ -350,7 +348,7 @@ func (g *Group) finish(ctx context.Context, send, recv [][]byte, heads []header)
 	ctx, done := deadline(context.WithoutCancel(ctx), g.timeout)
 	defer done()
 	for r := range int(all) {
-		if err := g.comm.AllToAll(ctx, round(send, r), round(recv, r)); err != nil {
+		if err := g.comm.AllToAll(ctx, round(send, r, g.most), round(recv, r, g.most)); err != nil {
 			return g.end(err)
 		}
 	}
@@ -358,7 +356,7 @@ func (g *Group) finish(ctx context.Context, send, recv [][]byte, heads []header)
 }
 
 // round returns what the r-th round takes of each message.
-func round(messages [][]byte, r int) [][]byte {
+func round(messages [][]byte, r, most int) [][]byte {
 	if r == 0 && !slices.ContainsFunc(messages, func(m []byte) bool { return len(m) > most }) {
 		return messages
 	}

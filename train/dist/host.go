@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"sync"
 	"time"
@@ -168,12 +169,22 @@ func (h *Host) verdict(errs []error) error {
 // Close gives up the connection. Workers of other processes must have ended, too.
 func (h *Host) Close() error { return h.link.Close() }
 
+// mostBytes bounds a message of a round, where there are few workers.
+const mostBytes = 64 << 20
+
+// most returns the most bytes of a message from worker to worker in a round. All messages of a
+// process are one call of MPI, which counts in 32 bits. It is the same for all workers.
+func (h *Host) most() int {
+	hosted := (h.workers + h.Processes() - 1) / h.Processes()
+	return min(mostBytes, math.MaxInt32/(hosted*h.workers))
+}
+
 // group returns the Group of a worker, once all workers have theirs.
 func (h *Host) group(ctx context.Context, rank int, cancel func()) (*Group, error) {
 	name, _ := os.Hostname() // "" where it is not known
 	g := &Group{
 		comm: end{h.lanes[Steps], rank}, timeout: h.Timeout, hosted: h.Hosted(),
-		cancel: cancel, peers: make([]Peer, h.workers),
+		cancel: cancel, most: h.most(), peers: make([]Peer, h.workers),
 	}
 	return g, g.meet(ctx, Peer{Rank: rank, Host: name, PID: os.Getpid(), Library: h.Library()})
 }
