@@ -234,9 +234,16 @@ func trainAlone(
 		return err
 	}
 	if r.Status == run.Interrupted {
-		return fmt.Errorf("interrupted after %d whole epochs; go on with gnnstore train --resume --run %s", len(r.Epochs), r.Run)
+		return &interruptedError{r}
 	}
 	return nil
+}
+
+// interruptedError is the end of a run that was asked to stop.
+type interruptedError struct{ *run.Result }
+
+func (e *interruptedError) Error() string {
+	return fmt.Sprintf("interrupted after %d whole epochs; go on with gnnstore train --resume --run %s", len(e.Epochs), e.Run)
 }
 
 // planTrain prints what a run would take.

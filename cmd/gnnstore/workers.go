@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -133,19 +134,28 @@ func trainProcesses(cmd *cobra.Command, dataset string, o *trainOptions, workers
 func (o *trainOptions) trainBy(
 	ctx context.Context, host *dist.Host, stdout, stderr io.Writer, path string, openDir func() (*run.Dir, error),
 ) error {
+	interrupted := make([]*interruptedError, host.Workers())
 	err := host.Run(ctx, func(ctx context.Context, g *dist.Group) error {
-		own := *o
-		if g.Rank() == 0 {
-			return trainAlone(ctx, stdout, stderr, path, &own, openDir, g)
+		own, out, notes := *o, stdout, stderr
+		if g.Rank() > 0 {
+			own.listen, out, notes = "", io.Discard, io.Discard
 		}
-		own.listen = ""
-		return trainAlone(ctx, io.Discard, io.Discard, path, &own, nil, g)
+		err := trainAlone(ctx, out, notes, path, &own, openDir, g)
+		if errors.As(err, &interrupted[g.Rank()]) { // it has ended well
+			return nil
+		}
+		return err
 	})
 	var others *dist.WorkerError
-	if errors.As(err, &others) && !host.First() {
+	switch i := slices.IndexFunc(interrupted, func(e *interruptedError) bool { return e != nil }); {
+	case errors.As(err, &others) && !host.First():
 		return &quietError{err}
+	case err != nil || i < 0:
+		return err
+	case i > 0:
+		return &quietError{interrupted[i]}
 	}
-	return err
+	return interrupted[0]
 }
 
 // quietError is an error that another process prints.
