@@ -103,6 +103,9 @@ var coveredTrain = map[string][]string{
 	"device":              {"cpu"},
 	"matmul":              {"f32", "bf16"},
 	"kernels":             {"portable"},
+	"dist":                {"local:2"},
+	"parallel":            {"independent"},
+	"dist-timeout":        {"90s"},
 	"resume":              {"true"},
 	"checkpoint-every":    {"1"},
 	"keep-checkpoints":    {"1"},
@@ -154,15 +157,16 @@ var coveredEval = map[string][]string{
 
 // uncovered has the flags that combinations leave out, with the reason.
 var uncovered = map[string]string{
-	"train memory":     "each combination runs with two budgets",
-	"train run":        "each has a directory of its own",
-	"train fixed-time": "it is --times fixed",
-	"train plan":       "it makes no step",
-	"train init":       "a file of weights fits one network",
-	"train init-rows":  "a file of rows fits one type and width",
-	"train json":       "each is read so",
-	"predict json":     "each is read so",
-	"eval json":        "each is read so",
+	"train memory":      "each combination runs with two budgets",
+	"train run":         "each has a directory of its own",
+	"train fixed-time":  "it is --times fixed",
+	"train plan":        "it makes no step",
+	"train mpi-library": "it is for several processes",
+	"train init":        "a file of weights fits one network",
+	"train init-rows":   "a file of rows fits one type and width",
+	"train json":        "each is read so",
+	"predict json":      "each is read so",
+	"eval json":         "each is read so",
 }
 
 // companions has, for a flag that means nothing alone, the flags that go with it.
@@ -185,6 +189,8 @@ var companions = map[string][]choice{
 	"attn-dropout":        {{"model", "gat"}},
 	"mails":               {{"model", "apan"}},
 	"mitigate-audit":      {{"mitigate", "0.9"}},
+	"parallel":            {{"dist", "local:2"}},
+	"dist-timeout":        {{"dist", "local:2"}},
 	"min-lr":              {{"schedule", "cosine"}},
 	"lr-gamma":            {{"schedule", "step"}},
 	"lr-every":            {{"schedule", "step"}},

@@ -10,6 +10,7 @@
 //	go run ./tools/ci pairs [-seed N]                               options run in any two of their values, or say why not
 //	go run ./tools/ci memory                                        training keeps to --memory, held to 110 % of it
 //	go run ./tools/ci streams                                       no setting and no kill changes a run on a stream
+//	go run ./tools/ci workers                 four workers end alike in any processes, by both MPIs
 //	go run ./tools/ci spills -dataset FILE.gnn                      no spill changes a run of some ten million nodes; by hand
 //	go run ./tools/ci counts|same|crash|nospace|readonly -data DIR  what the built gnnstore does with real data
 package main
@@ -38,6 +39,7 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 	"memory":   withBinary(memory),
 	"record":   withBinary(record),
 	"streams":  withBinary(streams),
+	"workers":  withBinary(workers),
 	"spills":   withBinary(spills),
 	"nospace":  withArxiv(noSpace),
 	"readonly": withArxiv(readOnly),

@@ -20,9 +20,12 @@ type Binary string
 
 // Build builds cmd/gnnstore of the module in the working directory into dir, as releases are built:
 // without cgo.
-func Build(ctx context.Context, dir string) (Binary, error) {
-	file := filepath.Join(dir, "gnnstore")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", file, "./cmd/gnnstore")
+func Build(ctx context.Context, dir string) (Binary, error) { return BuildTagged(ctx, dir, "") }
+
+// BuildTagged is Build with a tag, as gnnstore-TAG.
+func BuildTagged(ctx context.Context, dir, tag string) (Binary, error) {
+	file := strings.TrimSuffix(filepath.Join(dir, "gnnstore-"+tag), "-")
+	cmd := exec.CommandContext(ctx, "go", "build", "-tags", tag, "-o", file, "./cmd/gnnstore")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build ./cmd/gnnstore: %w\n%s", err, out)

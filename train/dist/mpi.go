@@ -95,15 +95,14 @@ func (m *mpi) run(launched int, family, file string, ready chan<- error) {
 }
 
 func (m *mpi) init(launched int, family, file string) (err error) {
+	// Libraries take SIGSEGV and other signals, when they are opened or initialised: all tried ones
+	// do. Go would then find no damaged page in a map. So the handlers of before come back.
+	before := signals()
+	defer before.restore()
 	if m.library, err = openLibrary(family, file); err != nil {
 		return err
 	}
-	// Libraries take SIGSEGV and other signals, and Go then finds no damaged page in a map: all
-	// tried ones do. Ours come back once the library is initialised.
-	before := signals()
-	err = m.library.init()
-	before.restore()
-	if err != nil {
+	if err = m.library.init(); err != nil {
 		return err
 	}
 	m.rank, m.size, m.name = m.number(m.commRank), m.number(m.commSize), m.version()

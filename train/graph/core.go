@@ -439,6 +439,9 @@ func (c *core) besideTiers() int64 {
 	if c.onDevice > 0 {
 		each = 12
 	}
+	if c.Hooks.Group != nil {
+		each += 16 // gradients are added up in copies
+	}
 	bytes := each*c.Config.Weights(c.shape()) + c.eval.MemoryBytes() + c.task.Bytes() + c.internal.beside.of(c.tiers.Total())
 	if c.labels != nil {
 		bytes += c.labels.Bytes()

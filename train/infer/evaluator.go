@@ -234,6 +234,9 @@ func (e *Evaluator) MemoryBytes() int64 {
 	} else if !e.attached() { // for the features
 		hidden += readers
 	}
+	if e.Workers != nil {
+		hidden += e.ChunkBytes // of rows that workers exchange
+	}
 	return hidden + ofEdges + min(e.ChunkBytes, widest)*evalChunks + 2*4*int64(e.most.edges*columns) + 2*min(e.most.learnt, learnt)
 }
 

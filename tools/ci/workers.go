@@ -1,0 +1,265 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gnnstore/gnnstore/tools/cli"
+)
+
+// launcher starts processes by a family of MPI.
+type launcher struct {
+	name string
+	args []string // before the number of processes
+}
+
+// launchers are the two families that Debian has. Root may start Open MPI only if it says so, and
+// more processes than there are cores as well.
+var launchers = []launcher{
+	{"mpirun.openmpi", []string{"--allow-run-as-root", "--oversubscribe", "-n"}},
+	{"mpiexec.mpich", []string{"-n"}},
+}
+
+// command is args by so many processes, not started.
+func (l launcher) command(ctx context.Context, processes int, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, l.name, slices.Concat(l.args, []string{fmt.Sprint(processes)}, args)...)
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) } // it ends its processes
+	c.WaitDelay = 10 * time.Second
+	return c
+}
+
+// workers proves that the number of processes, the library, and settings of the tiers change no
+// result of four workers; that four workers lose what one loses, up to rounding; and that a run
+// goes on in other processes to the same weights after one of its processes was killed.
+func workers(ctx context.Context, a *arxiv) error {
+	for _, l := range launchers {
+		if _, err := exec.LookPath(l.name); err != nil {
+			return fmt.Errorf("%w: install openmpi-bin and mpich", err)
+		}
+	}
+	mpi, err := cli.BuildTagged(ctx, a.tmp, "mpi")
+	if err != nil {
+		return err
+	}
+	if err := exchanges(ctx, a.tmp); err != nil {
+		return err
+	}
+	dataset := filepath.Join(a.work, "computers.gnn")
+	if !exists(dataset) {
+		source := "ingest/sampledata/amazon_electronics_computers.npz"
+		if err := a.gnnstore.Run(ctx, "ingest", "npz", source, dataset, "--undirected"); err != nil {
+			return err
+		}
+	}
+	w := &workersProof{arxiv: a, mpi: string(mpi), dataset: dataset}
+	if err := w.alike(ctx); err != nil {
+		return err
+	}
+	if err := w.nearOne(ctx); err != nil {
+		return err
+	}
+	return w.killed(ctx)
+}
+
+// exchanges runs the tests of package dist that want a launcher.
+func exchanges(ctx context.Context, dir string) error {
+	test := filepath.Join(dir, "dist.test")
+	build := exec.CommandContext(ctx, "go", "test", "-vet=off", "-tags", "mpi", "-c", "-o", test, "./train/dist")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("go test -c ./train/dist: %w\n%s", err, out)
+	}
+	for _, l := range launchers {
+		out, err := l.command(ctx, 3, test, "-test.run", "Launched", "-test.v").CombinedOutput()
+		if n := bytes.Count(out, []byte("--- PASS: TestLaunched")); err != nil || n != 3 {
+			return fmt.Errorf("%s -n 3 dist.test: %d of 3 passed: %w\n%s", l.name, n, err, out)
+		}
+		fmt.Printf("%s: three processes, three to seven workers, exchange right\n", l.name)
+	}
+	return nil
+}
+
+// workersProof trains the bundled real graph.
+type workersProof struct {
+	*arxiv
+	mpi     string
+	dataset string
+	runs    int
+}
+
+// args returns the arguments of a run in a directory of its own.
+func (w *workersProof) args(more ...string) (dir string, args []string) {
+	w.runs++
+	dir = filepath.Join(w.tmp, fmt.Sprintf("workers-%d", w.runs))
+	return dir, slices.Concat([]string{
+		"train", w.dataset, "--run", dir, "--json", "--hidden", "32", "--fanout", "5,5", "--batch", "256", "--epochs", "2", "--epoch-steps", "8",
+	}, more)
+}
+
+// trained runs a command, and reads the result that it prints.
+func trained(cmd *exec.Cmd) (r cli.Trained, err error) {
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
+	if err := cmd.Run(); err != nil {
+		return r, fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, cli.LastLine(stderr.Bytes()))
+	}
+	return r, json.Unmarshal(out.Bytes(), &r)
+}
+
+// alike trains by four workers in every layout, with settings of the tiers that change in turn.
+func (w *workersProof) alike(ctx context.Context) error {
+	openMPI, mpich := &launchers[0], &launchers[1]
+	var want cli.Trained
+	for i, run := range []struct {
+		by        *launcher // nil: one process, without a launcher
+		processes int
+		settings  string
+	}{
+		{nil, 1, ""},
+		{nil, 1, "--memory 600MiB --host-memory 4MiB --policy lru --window 1 --disk-engine pread"},
+		{openMPI, 1, "--host-memory 2MiB --policy belady --window 4"},
+		{openMPI, 2, "--host-memory 1MiB --policy static --disk-engine uring"},
+		{openMPI, 4, "--memory 2GiB --host-memory 8MiB --spill 64MiB --workers 1"},
+		{openMPI, 4, "--eval-memory 64KiB --eval full"},
+		{mpich, 1, "--disk-engine mmap --host-memory 0"},
+		{mpich, 2, "--host-memory 1MiB --policy sieve --window 2 --lookahead 0"},
+		{mpich, 2, "--eval sampled"},
+		{mpich, 4, "--host-memory 2MiB --policy none --workers 8"},
+	} {
+		settings := strings.Fields(run.settings)
+		dist := "mpi:4"
+		if run.by == nil {
+			dist = "local:4"
+		}
+		_, args := w.args(append(settings, "--dist", dist)...)
+		cmd := exec.CommandContext(ctx, w.mpi, args...)
+		name := "local:4"
+		if run.by != nil {
+			cmd = run.by.command(ctx, run.processes, append([]string{w.mpi}, args...)...)
+			name = fmt.Sprintf("%s -n %d", run.by.name, run.processes)
+		}
+		got, err := trained(cmd)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%s %s: losses %v, params %s\n", name, run.settings, got.Losses(), got.ParamsXXH3)
+		if i == 0 {
+			want = got
+		}
+		if got.ParamsXXH3 != want.ParamsXXH3 || got.ParamsXXH3 == "" || !slices.Equal(got.Losses(), want.Losses()) {
+			return fmt.Errorf("%s %s changes the result: want losses %v and params %s", name, run.settings, want.Losses(), want.ParamsXXH3)
+		}
+	}
+	return nil
+}
+
+// nearOne trains by one worker and by four, at a rate so low that rounding stays small.
+func (w *workersProof) nearOne(ctx context.Context) error {
+	var losses [2][]float64
+	for i, dist := range []string{"off", "local:4"} {
+		_, args := w.args("--lr", "3e-5", "--dropout", "0", "--dist", dist)
+		r, err := trained(exec.CommandContext(ctx, string(w.gnnstore), args...))
+		if err != nil {
+			return err
+		}
+		losses[i] = r.Losses()
+	}
+	for i, x := range losses[0] {
+		if d := math.Abs(losses[1][i]-x) / x; !(d < 1e-5) {
+			return fmt.Errorf("four workers lose %v where one loses %v: %.1e of it apart, want 1e-5", losses[1], losses[0], d)
+		}
+	}
+	fmt.Printf("at a low rate one worker loses %v, four lose %v\n", losses[0], losses[1])
+	return nil
+}
+
+// killed kills one of four processes, and has two of the other family go on.
+func (w *workersProof) killed(ctx context.Context) error {
+	more := []string{"--epochs", "6", "--checkpoint-every", "5"}
+	_, args := w.args(append(more, "--dist", "local:4")...)
+	want, err := trained(exec.CommandContext(ctx, string(w.gnnstore), args...))
+	if err != nil {
+		return err
+	}
+	for i, l := range launchers {
+		dir, args := w.args(more...)
+		if err := w.killOne(ctx, l, dir, args); err != nil {
+			return err
+		}
+		resume := []string{w.mpi, "train", "--resume", "--run", dir, "--json"}
+		got, err := trained(launchers[1-i].command(ctx, 2, resume...))
+		if err != nil {
+			return err
+		}
+		if got.ParamsXXH3 != want.ParamsXXH3 {
+			return fmt.Errorf("a run of which %s lost a process went on to params %s, want %s", l.name, got.ParamsXXH3, want.ParamsXXH3)
+		}
+		fmt.Printf("%s -n 4, one killed; went on by %s -n 2 to params %s\n", l.name, launchers[1-i].name, got.ParamsXXH3)
+	}
+	return nil
+}
+
+// killOne starts a run by four processes, and kills the last of them once there is a checkpoint.
+func (w *workersProof) killOne(ctx context.Context, l launcher, dir string, args []string) error {
+	cmd := l.command(ctx, 4, append([]string{w.mpi}, args...)...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for killed := false; ; {
+		select {
+		case err := <-ended:
+			if !killed || err == nil {
+				return fmt.Errorf("%s: it ended with %v before a process was killed: %s", l.name, err, cli.LastLine(out.Bytes()))
+			}
+			return nil
+		case <-time.After(20 * time.Millisecond):
+		}
+		there, err := filepath.Glob(filepath.Join(dir, "checkpoints", "*.safetensors"))
+		if err != nil || len(there) == 0 || killed {
+			continue
+		}
+		pid, err := lastPeer(dir)
+		if err == nil {
+			err = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if err != nil {
+			return errors.Join(err, cmd.Cancel(), <-ended)
+		}
+		killed = true
+	}
+}
+
+// lastPeer returns the process of the last worker on record.
+func lastPeer(dir string) (pid int, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, "run.json"))
+	if err != nil {
+		return 0, err
+	}
+	var record struct {
+		Peers []struct {
+			PID int `json:"pid"`
+		} `json:"peers"`
+	}
+	if err := json.Unmarshal(text, &record); err != nil {
+		return 0, err
+	}
+	if len(record.Peers) == 0 {
+		return 0, errors.New("run.json names no workers")
+	}
+	return record.Peers[len(record.Peers)-1].PID, nil
+}

@@ -1,0 +1,87 @@
+//go:build mpi && linux
+
+package dist
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestLaunched is for a launcher: mpirun -n 3 dist.test -test.run Launched. Any number of workers
+// exchanges right among its processes, while memory is collected; and Go has its signals.
+func TestLaunched(t *testing.T) {
+	processes, _ := Launched(os.Getenv)
+	if processes == 0 {
+		t.Skip("no launcher has started this: go run ./tools/ci workers does")
+	}
+	h, err := Open(Options{Way: MPI, Getenv: os.Getenv})
+	require.NoError(t, err)
+	require.Equal(t, processes, h.Processes())
+	require.True(t, faults(), "a fault of a page is an error")
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGUSR1, syscall.SIGUSR2)
+	for _, s := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2} {
+		require.NoError(t, syscall.Kill(os.Getpid(), s))
+		require.Equal(t, s, <-asked)
+	}
+	for workers := processes; workers <= 2*processes+1; workers++ {
+		require.NoError(t, h.SetWorkers(workers))
+		require.NoError(t, h.Run(t.Context(), func(ctx context.Context, g *Group) error {
+			for n := range 40 {
+				x := make([]float32, 1000*n)
+				for i := range x {
+					x[i] = float32(g.Rank()+1) / float32(i+3)
+				}
+				beside, err := g.Sum(ctx, At{1, n}, fmt.Append(nil, g.Rank()%10), x)
+				if err != nil {
+					return err
+				}
+				for p := range workers {
+					require.Equal(t, fmt.Sprint(p%10), string(beside[p]))
+				}
+				for i := range x {
+					sum := 0.0
+					for p := range workers {
+						sum += float64(float32(p+1) / float32(i+3))
+					}
+					if x[i] != float32(sum) {
+						require.Equal(t, float32(sum), x[i])
+					}
+				}
+				all, err := g.Gather(ctx, At{}, make([]byte, g.Rank()*n*1000))
+				if err != nil {
+					return err
+				}
+				for p := range workers {
+					require.Len(t, all[p], p*n*1000)
+				}
+				runtime.GC()
+			}
+			return nil
+		}))
+	}
+	require.NoError(t, h.Close())
+}
+
+var sink byte
+
+// faults reads a page that may not be read, and reports whether that was an error of Go's.
+func faults() (ok bool) {
+	page, err := syscall.Mmap(-1, 0, 4096, syscall.PROT_NONE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = syscall.Munmap(page) }()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() { ok = recover() != nil }()
+	sink = page[0]
+	return false
+}
