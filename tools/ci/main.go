@@ -10,7 +10,7 @@
 //	go run ./tools/ci pairs [-seed N]                               options run in any two of their values, or say why not
 //	go run ./tools/ci memory                                        training keeps to --memory, held to 110 % of it
 //	go run ./tools/ci streams                                       no setting and no kill changes a run on a stream
-//	go run ./tools/ci workers                 four workers end alike in any processes, by both MPIs
+//	go run ./tools/ci workers        four workers end alike in any processes, by both MPIs
 //	go run ./tools/ci spills -dataset FILE.gnn                      no spill changes a run of some ten million nodes; by hand
 //	go run ./tools/ci counts|same|crash|nospace|readonly -data DIR  what the built gnnstore does with real data
 package main
