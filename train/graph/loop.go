@@ -81,6 +81,9 @@ func (t *trainer) launch(ctx context.Context, b *pipeline.Gathered, epoch int) (
 	batch, key := b.Batch.(*sample.Batch), sample.StepSeed(t.Seed, epoch, b.Step)
 	in, now := step.InputOf(batch, b.Rows...), t.optim.Steps()
 	in.Step, in.Key = b.Step, key|1
+	if of, ok := t.task.(*tasks.Nodes); ok && t.Hooks.Group.Size() > 1 {
+		in.Hidden = of.Whole(b.Step)
+	}
 	if t.reuse.any() {
 		if err := t.reuse.audit.look(ctx, now, batch, in.Key); err != nil {
 			return l, err

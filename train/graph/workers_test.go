@@ -232,3 +232,46 @@ func TestMoreWorkersThanSeeds(t *testing.T) {
 	got := sameBy(t, ds, 5, o)
 	require.InEpsilon(t, want.Losses[0], got.Losses[0], 1e-5)
 }
+
+// TestWorkersTasks: workers lose what one worker loses in every task, by a low rate. Where a step
+// leaves out the edges that it learns, each worker leaves out its own alone, so their batches
+// differ a little.
+func TestWorkersTasks(t *testing.T) {
+	links, trust := open(t, linked(600)), openTyped(t, storetest.Trust(400, true, false))
+	nodes := open(t, storetest.Communities(600, 4, 8, 16, 2))
+	for name, c := range map[string]struct {
+		ds     *store.Dataset
+		o      run.Options
+		change func(o *run.Options)
+	}{
+		"links":      {links, linkOptions(), func(o *run.Options) {}},
+		"links ce":   {links, linkOptions(), func(o *run.Options) { o.Loss, o.Negatives, o.Corrupt = "ce", "uniform:3", "both" }},
+		"shared":     {links, linkOptions(), func(o *run.Options) { o.Negatives, o.Chunk = "shared:5", 40 }},
+		"shared ce":  {links, linkOptions(), func(o *run.Options) { o.Negatives, o.Chunk, o.Loss = "shared:5", 30, "ce" }},
+		"in-batch":   {links, linkOptions(), func(o *run.Options) { o.Negatives, o.Chunk, o.Decoder = "in-batch", 50, "mlp" }},
+		"n3":         {links, linkOptions(), func(o *run.Options) { o.Decoder, o.N3 = "distmult", 0.1 }},
+		"filtered":   {links, linkOptions(), func(o *run.Options) { o.Negatives = "filtered:2" }},
+		"edges":      {trust, edgeOptions(), func(o *run.Options) {}},
+		"weights":    {trust, edgeOptions(), func(o *run.Options) { o.EdgeLabel, o.ClassWeights = "rating", "balanced" }},
+		"numbers":    {trust, edgeOptions(), func(o *run.Options) { o.EdgeLabel = "rating:value" }},
+		"label rows": {nodes, small(), func(o *run.Options) { o.LabelInput = 8 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, keep := range []bool{true, false} {
+				o := c.o
+				c.change(&o)
+				o.Epochs, o.LR, o.Dropout = 1, 3e-5, 0
+				near := 1e-5
+				if o.Task != "" {
+					if o.KeepTargets = keep; !keep {
+						near = 0.03
+					}
+				}
+				want := trained(t, c.ds, o)
+				for _, workers := range []int{2, 7} {
+					require.InEpsilon(t, want.Losses[0], sameBy(t, c.ds, workers, o).Losses[0], near, "%d workers", workers)
+				}
+			}
+		})
+	}
+}

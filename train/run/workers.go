@@ -7,6 +7,7 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/dist"
 	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/task"
 )
 
 // WorkerOptions says by how many workers a run is trained, and how they are connected. The number
@@ -41,13 +42,10 @@ func (o Options) validateWorkers() []error {
 	}
 	_, _, err := dist.ParseWay(o.Dist)
 	fail(err != nil, "{dist} %w", err)
-	const alone = "one worker trains them: leave {dist} out"
-	fail(o.Links(), "{dist} %s: {task} link: links are not shared among workers; %s", o.Dist, alone)
-	fail(o.Edges(), "{dist} %s: {task} edge: edges are not shared among workers; %s", o.Dist, alone)
+	fail(o.Links() && o.Negatives == task.All, "{dist} %s: {negatives} all: each worker would score all nodes; take "+
+		"{negatives} shared:64, or leave {dist} out", o.Dist)
 	fail(o.History, "{dist} %s: {history}: rows of earlier steps are not shared among workers; leave one of the two out",
 		o.Dist)
-	fail(o.LabelInput > 0, "{dist} %s: {label_input} %d: a worker would see the labels of the other workers' seeds; "+
-		"leave one of the two out", o.Dist, o.LabelInput)
 	fail(!kernels.IsCPU(o.Device), "{dist} %s: workers compute on the CPU; take {device} cpu", o.Dist)
 	fail(o.DistTimeout < 0, "{dist_timeout} %v: at least 0, which is for ever", o.DistTimeout)
 	return errs

@@ -20,7 +20,11 @@ type Shown interface {
 func (s *Stepper) graphs(in Input, backward bool) []model.Graph {
 	graphs := s.Feed.Blocks(in.Layers, in.Rows[min(len(in.Rows), len(s.Model.In)):]...)
 	if s.Shown != nil {
-		s.Shown.Hide(in.Seeds[s.Model.Target])
+		hidden := in.Hidden
+		if hidden == nil {
+			hidden = in.Seeds[s.Model.Target]
+		}
+		s.Shown.Hide(hidden)
 		defer s.Shown.Show()
 		s.label(&graphs[0], &in.Layers[0], backward)
 	}

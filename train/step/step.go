@@ -15,6 +15,7 @@ package step
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/model"
@@ -94,6 +95,9 @@ type Input struct {
 	Key  uint64      // of dropout, another one each step; odd. 0: nothing is dropped
 	Kept *model.Kept // what is kept of hidden rows until the next step; nil: nothing
 	Held *Held       // nil: the batch has no history
+	// Hidden are the nodes whose labels are hidden where labels are input: the seeds of all
+	// workers. Default nil: Seeds.
+	Hidden []uint32
 }
 
 // InputOf is a batch with its rows by type.
@@ -124,11 +128,15 @@ type Launched struct {
 }
 
 // Compute adds the gradients of a batch's mean loss to the parameters' gradients, which are zero
-// before the first step and after each Update. A loss that is not finite is found by
-// [Launched.Wait].
+// before the first step and after each Update. A batch without seeds has none. A loss that is not
+// finite is found by [Launched.Wait].
 func (s *Stepper) Compute(in Input) (err error) {
 	s.Feed.turn()
 	s.learnt, s.now = s.learnt[:0], Launched{s: s, held: in.Held, updates: s.Optim.Steps()}
+	if !slices.ContainsFunc(in.Seeds, func(ids []uint32) bool { return len(ids) > 0 }) {
+		s.now.tally = func() Tally { return Tally{} }
+		return nil
+	}
 	graphs := s.begin(in)
 	s.now.tally, err = s.Task.Loss(s.Tape, s.Feed, s.Model.Forward(s.Tape, s.leaves(in.Rows), graphs, s.pass(in)), in)
 	if err != nil {

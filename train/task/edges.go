@@ -121,10 +121,11 @@ func (k *Edges) Begin(epoch int) {
 
 // of sets x to the edges of a step.
 func (k *Edges) of(x *examples, step int) {
-	lo := int64(step) * int64(k.options.Batch)
+	lo, hi := k.options.batch(step, k.relation.Edges())
+	first, last := k.options.share(int(hi-lo), 1)
 	x.edges = x.edges[:0]
-	for i := lo; i < min(lo+int64(k.options.Batch), k.relation.Edges()); i++ {
-		x.edges = append(x.edges, int64(k.order.at(uint64(i))))
+	for i := first; i < last; i++ {
+		x.edges = append(x.edges, int64(k.order.at(uint64(lo)+uint64(i))))
 	}
 	x.begin(len(k.data.Types))
 	x.read([]data.Relation{k.relation}, []int64{0, k.relation.Edges()}, x.edges)
@@ -222,8 +223,8 @@ func (k *Edges) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 	}
 	logits, labels, each := k.logits(t, x, out[k.relation.Src], out[k.relation.Dst])
 	scale := float32(0) // of a batch whose classes all weigh nothing
-	if x.weight > 0 {
-		scale = float32(1 / x.weight)
+	if weight := k.weight(in.Step, x.weight); weight > 0 {
+		scale = float32(1 / weight)
 	}
 	var losses kernels.Tensor
 	switch {
@@ -247,6 +248,21 @@ func (k *Edges) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 		}
 		return a
 	}, nil
+}
+
+// weight returns the sum of the weights of a step's edges, of all workers. own is this worker's.
+func (k *Edges) weight(step int, own float64) (sum float64) {
+	if k.options.Share == nil {
+		return own
+	}
+	lo, hi := k.options.batch(step, k.relation.Edges())
+	if k.weights == nil || k.numbers != nil {
+		return float64(hi - lo)
+	}
+	for i := lo; i < hi; i++ {
+		sum += float64(k.weights[k.label.Class(k.label.Column.At(int64(k.order.at(uint64(i)))))])
+	}
+	return sum
 }
 
 // Trained returns the metric of the batches in a. For numbers and for accuracy it is over all their

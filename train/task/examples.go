@@ -17,6 +17,7 @@ type examples struct {
 	// these ends themselves.
 	src, dst []uint32
 	links    [][2]uint32
+	first    int      // number of the first link in its step, where other workers have others
 	of       []uint32 // index of each link's relation, as learnt; empty where there is one
 	sides    []side
 
@@ -75,6 +76,7 @@ func (x *examples) row(t int, v uint32) uint32 {
 // begin forgets all, for so many types. Seeds are new each time: batches keep them.
 func (x *examples) begin(types int) {
 	x.seeds, x.src, x.dst, x.links, x.sides = make([][]uint32, types), x.src[:0], x.dst[:0], x.links[:0], x.sides[:0]
+	x.first = 0
 	if len(x.rows) != types {
 		x.rows = make([]map[uint32]uint32, types)
 		for t := range x.rows {
@@ -147,9 +149,10 @@ func filtered(key uint64, i, nodes int, isLink func(v uint32) bool) uint32 {
 	return v
 }
 
-// draw adds the sides of negatives n, in chunks of positives. Links go from nodes of type src,
-// sources in number, to nodes of type dst, targets in number. linked reports whether the pair
-// from u to v must not be a negative of positive i. Only filtered negatives call it.
+// draw adds the sides of negatives n, in chunks of positives. The first of x begins a chunk. Links
+// go from nodes of type src, sources in number, to nodes of type dst, targets in number. linked
+// reports whether the pair from u to v must not be a negative of positive i. Only filtered
+// negatives call it.
 func (x *examples) draw(
 	n Negatives, ends string, chunk int, key uint64, src, dst, sources, targets int, linked func(i int, u, v uint32) bool,
 ) {
@@ -166,7 +169,7 @@ func (x *examples) draw(
 			switch n.Way {
 			case Uniform:
 				for j := range n.Of {
-					s.nodes = append(s.nodes, x.row(t, below(key, i*n.Of+j, nodes)))
+					s.nodes = append(s.nodes, x.row(t, below(key, (x.first+i)*n.Of+j, nodes)))
 				}
 			case Filtered:
 				isLink := func(v uint32) bool {
@@ -176,14 +179,14 @@ func (x *examples) draw(
 					return linked(i, v, x.links[i][1])
 				}
 				for j := range n.Of {
-					s.nodes = append(s.nodes, x.row(t, filtered(key, i*n.Of+j, nodes, isLink)))
+					s.nodes = append(s.nodes, x.row(t, filtered(key, (x.first+i)*n.Of+j, nodes, isLink)))
 				}
 			case Shared:
 				if i%chunk > 0 {
 					continue
 				}
 				for j := range n.Of {
-					s.nodes = append(s.nodes, x.row(t, below(key, i/chunk*n.Of+j, nodes)))
+					s.nodes = append(s.nodes, x.row(t, below(key, (x.first+i)/chunk*n.Of+j, nodes)))
 				}
 			case InBatch:
 				lo := i / chunk * chunk

@@ -195,14 +195,15 @@ func (k *Links) Begin(epoch int) {
 
 // of sets x to the examples of a step.
 func (k *Links) of(x *examples, step int) {
-	all := k.edges()
-	lo := int64(step) * int64(k.options.Batch)
+	lo, hi := k.options.batch(step, k.edges())
+	first, last := k.options.share(int(hi-lo), k.together())
 	x.edges = x.edges[:0]
-	for i := lo; i < min(lo+int64(k.options.Batch), all); i++ {
-		x.edges = append(x.edges, int64(k.order.at(uint64(i))))
+	for i := first; i < last; i++ {
+		x.edges = append(x.edges, int64(k.order.at(uint64(lo)+uint64(i))))
 	}
 	r := k.relation
 	x.begin(len(k.data.Types))
+	x.first = first
 	x.read(k.relations, k.begins, x.edges)
 	if k.negatives.Way == All {
 		k.amongAll(x)
@@ -214,6 +215,28 @@ func (k *Links) of(x *examples, step int) {
 	key := sample.Hash(k.options.Seed, phaseTrain, uint64(k.epoch), uint64(step))
 	x.draw(k.negatives, k.links.Corrupt, k.links.Chunk, key, r.Src, r.Dst, k.data.Types[r.Src].Nodes, k.data.Types[r.Dst].Nodes,
 		func(i int, u, v uint32) bool { return r.Src == r.Dst && u == v || k.trainedOn(x.relation(i), u, v) })
+}
+
+// together returns the number of positives that share negatives, and so a worker.
+func (k *Links) together() int {
+	if k.negatives.Way == Shared || k.negatives.Way == InBatch {
+		return k.links.Chunk
+	}
+	return 1
+}
+
+// sizes returns the number of positives and negatives of a step, of all workers.
+func (k *Links) sizes(step, sides int) (positives, negatives int) {
+	lo, hi := k.options.batch(step, k.edges())
+	positives = int(hi - lo)
+	if k.negatives.Way != InBatch {
+		return positives, positives * k.negatives.Of * sides
+	}
+	for n := positives; n > 0; n -= k.links.Chunk {
+		chunk := min(n, k.links.Chunk)
+		negatives += chunk * (chunk - 1) * sides
+	}
+	return positives, negatives
 }
 
 // trainedOn reports whether a relation has a training link from u to v.
@@ -366,30 +389,31 @@ func (k *Links) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 	}
 	k.lists, k.before = k.before, k.lists
 	if k.products() {
-		return k.lossShared(t, f, out, x), nil
+		return k.lossShared(t, f, out, in.Step, x), nil
 	}
 	k.listsOf(x)
 	positives := len(x.links)
+	all, negatives := k.sizes(in.Step, len(x.sides))
 	pairs, zeros, ends := k.upload(f, k.lists, func(t int) int { return out[t].Value.Rows }, positives, x.src, x.dst, x.of)
 	var scores []*tape.Var
 	for i, p := range pairs {
 		l := &k.lists[i]
 		scores = append(scores, k.model.Score(t, out[l.from], out[l.to], p))
 	}
-	loss := k.sigmoidLoss
+	var sum func() float64
 	if k.links.Loss == CE {
-		loss = func(t *tape.Tape, f *step.Feed, scores []*tape.Var) func() float64 {
-			return k.softmaxLoss(t, f, scores, zeros, float64(positives))
-		}
+		sum = k.softmaxLoss(t, f, scores, zeros, float64(all))
+	} else {
+		sum = k.sigmoidLoss(t, f, scores, all, negatives)
 	}
-	sum, lists := loss(t, f, scores), k.lists
+	lists := k.lists
 	var fetched [][]float32
 	var penalties []float64
 	for _, s := range scores {
 		fetched = append(fetched, f.Fetch(s.Value))
 	}
 	if k.links.N3 > 0 {
-		penalties = k.penalty(t, f, out, model.Pairs{Nodes: ends[0], Relations: ends[2]}, ends[1], float64(positives))
+		penalties = k.penalty(t, f, out, model.Pairs{Nodes: ends[0], Relations: ends[2]}, ends[1], float64(all))
 	}
 	return func() step.Tally {
 		a := step.Tally{Loss: penalised(sum(), penalties), Weight: float64(positives)}
@@ -398,12 +422,13 @@ func (k *Links) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 	}, nil
 }
 
-// sigmoidLoss starts the backward pass from BCE. scores has the scores of positives, and then of
-// the negatives of each side. The function that it returns adds up the loss.
-func (k *Links) sigmoidLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var) func() float64 {
-	negatives, most := 0, 0
+// sigmoidLoss starts the backward pass from BCE: the mean over all positives and the mean over all
+// negatives of the step, in these numbers. scores has the scores of positives, and then of the
+// negatives of each side. The function that it returns adds up the loss.
+func (k *Links) sigmoidLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var, all, negatives int) func() float64 {
+	most := 0
 	for _, s := range scores[1:] {
-		negatives, most = negatives+s.Value.Rows, max(most, s.Value.Rows)
+		most = max(most, s.Value.Rows)
 	}
 	positives := scores[0].Value.Rows
 	k.positives = k.positives[:0]
@@ -415,7 +440,7 @@ func (k *Links) sigmoidLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var) func
 	for i, s := range scores {
 		first, of := positives, max(negatives, 1)
 		if i == 0 {
-			first, of = 0, positives
+			first, of = 0, all
 		}
 		target := targets.Slice(first, first+s.Value.Rows)
 		losses = append(losses, f.FetchLoss(t.SigmoidCrossEntropy(s, target, 1/float32(of))))
@@ -424,9 +449,9 @@ func (k *Links) sigmoidLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var) func
 		for i, l := range losses {
 			of := max(negatives, 1)
 			if i == 0 {
-				of = positives
+				of = all
 			}
-			loss += step.Sum(l) / float64(of) * float64(positives)
+			loss += step.Sum(l) / float64(of) * float64(all)
 		}
 		return loss
 	}

@@ -64,6 +64,22 @@ func (o *Options) steps(examples int64) int {
 	return n
 }
 
+// share returns this worker's part of n examples of a step, which are cut between groups of each
+// examples: lo to hi-1.
+func (o *Options) share(n, each int) (lo, hi int) {
+	if o.Share == nil {
+		return 0, n
+	}
+	lo, hi = o.Share((n + each - 1) / each)
+	return min(lo*each, n), min(hi*each, n)
+}
+
+// batch returns the examples of a step among so many: lo to hi-1.
+func (o *Options) batch(step int, examples int64) (lo, hi int64) {
+	lo = int64(step) * int64(o.Batch)
+	return lo, min(lo+int64(o.Batch), examples)
+}
+
 // Nodes is the task of nodes that have one class or several, or a number: the loss of a batch and
 // the metric of an evaluation. It has scratch of its own: one goroutine at a time.
 type Nodes struct {
@@ -159,17 +175,16 @@ func (k *Nodes) Begin(epoch int) {
 // Seeds returns the seeds of a step of the epoch that began, by type: this worker's share of them.
 // They are valid until the next Begin.
 func (k *Nodes) Seeds(step int) [][]uint32 {
-	seeds := k.whole(step)
-	if k.options.Share != nil {
-		lo, hi := k.options.Share(len(seeds))
-		seeds = seeds[lo:hi]
-	}
-	return k.data.Seeds(seeds)
+	seeds := k.Whole(step)
+	lo, hi := k.options.share(len(seeds), 1)
+	return k.data.Seeds(seeds[lo:hi])
 }
 
-// whole returns the seeds of all workers in a step.
-func (k *Nodes) whole(step int) []uint32 {
-	return k.order[step*k.options.Batch : min((step+1)*k.options.Batch, len(k.order))]
+// Whole returns the seeds of all workers in a step of the epoch that began. They are valid until
+// the next Begin.
+func (k *Nodes) Whole(step int) []uint32 {
+	lo, hi := k.options.batch(step, int64(len(k.order)))
+	return k.order[lo:hi]
 }
 
 // seedCount returns the number of seeds of all workers in a step. own are this worker's.
@@ -177,7 +192,7 @@ func (k *Nodes) seedCount(in step.Input, own []uint32) int {
 	if k.options.Share == nil {
 		return len(own)
 	}
-	return len(k.whole(in.Step))
+	return len(k.Whole(in.Step))
 }
 
 // ofBatches reports whether the metric of training is a mean over batches. Only accuracy and
@@ -239,7 +254,7 @@ func (k *Nodes) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 		k.weights, weight = rowWeights(k.weights[:0], k.labels, k.classWeights)
 		all := weight
 		if k.options.Share != nil {
-			if k.all.labels, err = k.data.Classes(k.all.labels[:0], k.whole(in.Step)); err != nil {
+			if k.all.labels, err = k.data.Classes(k.all.labels[:0], k.Whole(in.Step)); err != nil {
 				return nil, err
 			}
 			k.all.weights, all = rowWeights(k.all.weights[:0], k.all.labels, k.classWeights)
@@ -308,7 +323,7 @@ func (k *Nodes) sigmoidLoss(
 	}
 	all := known
 	if k.options.Share != nil {
-		if k.all.targets, all, err = k.data.Targets(k.all.targets[:0], k.whole(number)); err != nil {
+		if k.all.targets, all, err = k.data.Targets(k.all.targets[:0], k.Whole(number)); err != nil {
 			return nil, err
 		}
 	}

@@ -17,8 +17,9 @@ import (
 func (k *Links) products() bool { return k.negatives.Way == Shared && k.model.Decoder != model.PairMLP }
 
 // lossShared does for shared negatives what Loss does.
-func (k *Links) lossShared(t *tape.Tape, f *step.Feed, out model.Rows, x *examples) (tally func() step.Tally) {
+func (k *Links) lossShared(t *tape.Tape, f *step.Feed, out model.Rows, number int, x *examples) (tally func() step.Tally) {
 	r, n, each := k.relation, len(x.links), k.negatives.Of
+	all, _ := k.sizes(number, len(x.sides))
 	k.lists = k.lists[:0]
 	k.listPositives(x)
 	softmax := k.links.Loss == CE
@@ -45,9 +46,9 @@ func (k *Links) lossShared(t *tape.Tape, f *step.Feed, out model.Rows, x *exampl
 	var ofOwn []float32
 	if !softmax {
 		ones := slices.Repeat([]float32{1}, n)
-		ofOwn = f.FetchLoss(t.SigmoidCrossEntropy(own, f.UploadFloats(ones, 1), 1/float32(n)))
+		ofOwn = f.FetchLoss(t.SigmoidCrossEntropy(own, f.UploadFloats(ones, 1), 1/float32(all)))
 	}
-	scale, sides := 1/(float64(n)*float64(len(x.sides))), len(x.sides)
+	scale, sides := 1/(float64(all)*float64(len(x.sides))), len(x.sides)
 	var penalties []float64
 	var ofSides [][]float32
 	var measured []sharedScores
@@ -72,7 +73,7 @@ func (k *Links) lossShared(t *tape.Tape, f *step.Feed, out model.Rows, x *exampl
 		ofSides = append(ofSides, f.FetchLoss(losses))
 	}
 	if k.links.N3 > 0 {
-		penalties = k.penalty(t, f, out, model.Pairs{Nodes: src, Relations: pairs[0].Relations}, dst, float64(n))
+		penalties = k.penalty(t, f, out, model.Pairs{Nodes: src, Relations: pairs[0].Relations}, dst, float64(all))
 	}
 	return func() step.Tally {
 		loss := step.Sum(ofOwn) + sumOf(ofSides)/float64(each*sides)
