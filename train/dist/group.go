@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 	"unsafe"
@@ -23,10 +22,8 @@ type Group struct {
 	stops   bool   // a worker was asked to stop, and all know it
 	ended   error  // why nothing can be exchanged any more
 
-	heads, came [][]byte // of headers, by worker
-	out, in     []byte   // of Sum and Gather: messages one behind the other
-	sums        []float64
-	flat        []float32
+	heads, came [][]byte  // of headers, by worker
+	others      []float32 // of Sum: what other workers have of this one's part
 	waited      time.Duration
 }
 
@@ -127,78 +124,72 @@ func (g *Group) gather(ctx context.Context, kind Kind, at At, own []byte) ([][]b
 	return recv, g.finish(ctx, send, recv, heads)
 }
 
-// Sum replaces xs by the sum of all workers' xs, which have the same lengths on all of them. Each
-// sum is added up in float64 in the order of the workers, and rounded once: every worker gets the
-// same bits. beside goes along: Sum returns the bytes that each worker gives, as many on all
-// workers. They are valid until the next call.
-func (g *Group) Sum(ctx context.Context, at At, beside []byte, xs ...[]float32) ([][]byte, error) {
-	n, v := 0, g.Size()
-	for _, x := range xs {
-		n += len(x)
+// Sum replaces x by the sum of all workers' x, which have the same length on all of them. Each sum
+// is added up in float64 in the order of the workers, and rounded once: every worker gets the same
+// bits. beside goes along: Sum returns the bytes that each worker gives, as many on all workers.
+// They are the caller's.
+//
+// A worker adds up a part of the numbers and sends the sums to the others, so it sends and receives
+// 8(V-1)/V bytes a number.
+func (g *Group) Sum(ctx context.Context, at At, beside []byte, x []float32) ([][]byte, error) {
+	v, rank := g.Size(), g.Rank()
+	if v == 1 {
+		return [][]byte{beside}, g.ended
 	}
-	g.flat = slices.Grow(g.flat[:0], n)
-	for _, x := range xs {
-		g.flat = append(g.flat, x...)
-	}
-	// The message to each worker is beside, and the numbers that this worker adds up.
-	own, lengths := g.shard(n, g.Rank()), make([]int, v)
-	total := v*len(beside) + 4*n
-	size := len(beside) + own.bytes()
-	g.out, g.in = slices.Grow(g.out[:0], total), slices.Grow(g.in[:0], v*size)[:v*size]
-	send, recv := make([][]byte, v), make([][]byte, v)
+	send, recv, all, lengths := make([][]byte, v), make([][]byte, v), make([][]byte, v), make([]int, v)
 	for p := range v {
-		from := len(g.out)
-		g.out = append(append(g.out, beside...), bytesOf(g.shard(n, p).of(g.flat))...)
-		send[p], lengths[p] = g.out[from:], len(g.out)-from
-		recv[p] = g.in[p*size : (p+1)*size]
+		lengths[p] = max(len(beside), 4*len(g.part(x, p)))
+		send[p], all[p] = beside, make([]byte, len(beside))
 	}
-	heads, err := g.begin(ctx, header{kind: Sums, at: at, numbers: uint64(n)}, lengths, "")
+	heads, err := g.begin(ctx, header{kind: Sums, at: at, numbers: uint64(len(x))}, lengths, "")
 	if err != nil {
 		return nil, err
 	}
-	if err := g.finish(ctx, send, recv, heads); err != nil {
+	if err := g.finish(ctx, send, all, heads); err != nil {
 		return nil, err
 	}
-	all := make([][]byte, v)
-	g.sums = append(g.sums[:0], make([]float64, own.hi-own.lo)...)
-	for p, message := range recv {
-		all[p] = message[:len(beside)]
-		addTo(g.sums, message[len(beside):])
-	}
-	for i, x := range g.sums {
-		g.flat[own.lo+i] = float32(x)
-	}
-	// The sums come back where they belong.
+	own := g.part(x, rank)
+	g.others = slices.Grow(g.others[:0], v*len(own))[:v*len(own)]
+	other := func(p int) []float32 { return g.others[p*len(own) : (p+1)*len(own)] }
 	for p := range v {
-		send[p], recv[p] = bytesOf(own.of(g.flat)), bytesOf(g.shard(n, p).of(g.flat))
+		send[p], recv[p] = bytesOf(g.part(x, p)), bytesOf(other(p))
 	}
-	recv[g.Rank()] = make([]byte, own.bytes()) // send is not to be changed
+	send[rank], recv[rank] = nil, nil
 	if err := g.finish(ctx, send, recv, heads); err != nil {
 		return nil, err
 	}
-	rest := g.flat
-	for _, x := range xs {
-		rest = rest[copy(x, rest):]
+	var sums [1 << 11]float64 // stays in the nearest cache
+	for lo := 0; lo < len(own); lo += len(sums) {
+		hi := min(lo+len(sums), len(own))
+		clear(sums[:hi-lo])
+		for p := range v {
+			from := own
+			if p != rank {
+				from = other(p)
+			}
+			addTo(sums[:hi-lo], from[lo:hi])
+		}
+		for i, sum := range sums[:hi-lo] {
+			own[lo+i] = float32(sum)
+		}
 	}
-	return all, nil
+	for p := range v {
+		send[p], recv[p] = bytesOf(own), bytesOf(g.part(x, p))
+	}
+	send[rank], recv[rank] = nil, nil
+	return all, g.finish(ctx, send, recv, heads)
 }
 
-// shard is the numbers lo to hi-1, which one worker adds up.
-type shard struct{ lo, hi int }
-
-func (g *Group) shard(n, p int) (s shard) {
-	s.lo, s.hi = share(n, p, g.Size())
-	return s
+// part returns the numbers that worker p adds up.
+func (g *Group) part(x []float32, p int) []float32 {
+	lo, hi := share(len(x), p, g.Size())
+	return x[lo:hi]
 }
 
-func (s shard) of(x []float32) []float32 { return x[s.lo:s.hi] }
-func (s shard) bytes() int               { return 4 * (s.hi - s.lo) }
-
-// addTo adds float32 numbers, which begin anywhere in memory, to sums.
-func addTo(sums []float64, message []byte) {
-	for i := range sums {
-		b := message[4*i : 4*i+4 : 4*i+4]
-		sums[i] += float64(math.Float32frombits(uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24))
+// addTo adds numbers to sums, which are as many.
+func addTo(sums []float64, numbers []float32) {
+	for i, x := range numbers[:len(sums)] {
+		sums[i] += float64(x)
 	}
 }
 

@@ -14,28 +14,34 @@ import (
 type sums struct {
 	group *dist.Group
 	be    kernels.Backend
-	host  [][]float32 // a copy of each gradient
+	host  []float32 // a copy of all gradients, one behind the other
 }
 
 // reduce replaces gradients by the sums over all workers, and returns the sum of their tallies.
 func (s *sums) reduce(ctx context.Context, at dist.At, own step.Tally, grads []kernels.Tensor) (*step.Tally, error) {
-	if len(s.host) != len(grads) {
-		s.host = make([][]float32, len(grads))
-		for i, g := range grads {
-			s.host[i] = make([]float32, g.Len())
+	if s.host == nil {
+		n := 0
+		for _, g := range grads {
+			n += g.Len()
 		}
+		s.host = make([]float32, n)
 	}
-	for i, g := range grads {
-		s.be.DownloadF32(s.host[i], g)
-	}
-	sum, err := run.Reduce(ctx, s.group, at, own, s.host...)
+	s.each(grads, s.be.DownloadF32)
+	sum, err := run.Reduce(ctx, s.group, at, own, s.host)
 	if err != nil {
 		return nil, err
 	}
-	for i, g := range grads {
-		s.be.UploadF32(g, s.host[i])
-	}
+	s.each(grads, func(host []float32, g kernels.Tensor) { s.be.UploadF32(g, host) })
 	return &sum, nil
+}
+
+// each calls copy with each gradient and its place on the host.
+func (s *sums) each(grads []kernels.Tensor, copy func(host []float32, g kernels.Tensor)) {
+	rest := s.host
+	for _, g := range grads {
+		copy(rest[:g.Len()], g)
+		rest = rest[g.Len():]
+	}
 }
 
 // share returns a function that gives this worker's part of n seeds; nil where one worker trains.

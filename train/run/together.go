@@ -305,13 +305,13 @@ func (d *Driver) resultFollowed(at *Progress) (*Result, error) {
 // Reduce adds up the gradients of all workers, and returns the sum of their tallies. All workers
 // get the same bits.
 func Reduce(
-	ctx context.Context, g *dist.Group, at dist.At, own step.Tally, grads ...[]float32,
+	ctx context.Context, g *dist.Group, at dist.At, own step.Tally, grads []float32,
 ) (sum step.Tally, err error) {
 	text, err := own.MarshalBinary()
 	if err != nil {
 		return sum, err
 	}
-	all, err := g.Sum(ctx, at, text, grads...)
+	all, err := g.Sum(ctx, at, text, grads)
 	if err != nil {
 		return sum, err
 	}
