@@ -103,7 +103,8 @@ func (w *workersProof) args(more ...string) (dir string, args []string) {
 	w.runs++
 	dir = filepath.Join(w.tmp, fmt.Sprintf("workers-%d", w.runs))
 	return dir, slices.Concat([]string{
-		"train", w.dataset, "--run", dir, "--json", "--hidden", "32", "--fanout", "5,5", "--batch", "256", "--epochs", "2", "--epoch-steps", "8",
+		"train", w.dataset, "--run", dir, "--json", "--hidden", "32", "--fanout", "5,5", "--batch", "256", "--epochs", "2", "--epoch-steps", "6",
+		"--eval-every", "2", "--eval", "sampled", "--eval-nodes", "500",
 	}, more)
 }
 
@@ -126,15 +127,14 @@ func (w *workersProof) alike(ctx context.Context) error {
 		processes int
 		settings  string
 	}{
-		{nil, 1, ""},
+		{nil, 1, "--eval full"},
 		{nil, 1, "--memory 600MiB --host-memory 4MiB --policy lru --window 1 --disk-engine pread"},
 		{openMPI, 1, "--host-memory 2MiB --policy belady --window 4"},
 		{openMPI, 2, "--host-memory 1MiB --policy static --disk-engine uring"},
 		{openMPI, 4, "--memory 2GiB --host-memory 8MiB --spill 64MiB --workers 1"},
-		{openMPI, 4, "--eval-memory 64KiB --eval full"},
+		{openMPI, 4, "--eval full --eval-memory 64KiB"}, // hidden rows are on disk
 		{mpich, 1, "--disk-engine mmap --host-memory 0"},
 		{mpich, 2, "--host-memory 1MiB --policy sieve --window 2 --lookahead 0"},
-		{mpich, 2, "--eval sampled"},
 		{mpich, 4, "--host-memory 2MiB --policy none --workers 8"},
 	} {
 		settings := strings.Fields(run.settings)
@@ -186,7 +186,7 @@ func (w *workersProof) nearOne(ctx context.Context) error {
 
 // killed kills one of four processes, and has two of the other family go on.
 func (w *workersProof) killed(ctx context.Context) error {
-	more := []string{"--epochs", "6", "--checkpoint-every", "5"}
+	more := []string{"--epochs", "6", "--checkpoint-every", "3"}
 	_, args := w.args(append(more, "--dist", "local:4")...)
 	want, err := trained(exec.CommandContext(ctx, string(w.gnnstore), args...))
 	if err != nil {
