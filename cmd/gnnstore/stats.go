@@ -25,6 +25,7 @@ type statsOptions struct {
 	run, addr   string // either
 	watch, json bool
 	every       time.Duration
+	worker      int
 }
 
 func newStats() *cobra.Command {
@@ -55,6 +56,12 @@ func newStats() *cobra.Command {
 			if o.every < 100*time.Millisecond || o.every > time.Hour {
 				return misuse(fmt.Errorf("--interval %v: from 100ms to 1h", o.every))
 			}
+			if o.worker < 0 || o.worker > 0 && o.addr != "" {
+				return misuse(fmt.Errorf("--worker %d: the number of a worker, from 0, and not with --addr", o.worker))
+			}
+			if o.worker > 0 {
+				o.run = run.WorkerDir(o.run, o.worker)
+			}
 			return runStats(cmd.Context(), cmd.OutOrStdout(), o)
 		},
 	}
@@ -62,6 +69,7 @@ func newStats() *cobra.Command {
 	cmd.Flags().StringVar(&o.addr, "addr", "", "ask the training that serves HTTP at HOST:PORT")
 	cmd.Flags().BoolVar(&o.watch, "watch", false, "show it until the run ends: in place on a terminal, else a line each time")
 	cmd.Flags().DurationVar(&o.every, "interval", o.every, "how often --watch shows it")
+	cmd.Flags().IntVar(&o.worker, "worker", 0, "show this worker of a run by several, on the machine that it runs on")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print as JSON; with --watch, a line each time")
 	return cmd
 }
@@ -244,6 +252,9 @@ func printAudit(w io.Writer, h *run.HistoryOf) {
 // printTiers prints the counters of each tier and the times of each stage. A stream may have read
 // no rows; then the tiers are left out.
 func printTiers(w io.Writer, r *run.Result) {
+	if text := allWorkers(r.Workers); text != "" {
+		printf(w, "%s\n\n", text)
+	}
 	if r.Stream == nil || r.InputRows > 0 {
 		printRows(w, r)
 	}

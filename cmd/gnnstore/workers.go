@@ -163,6 +163,30 @@ type quietError struct{ error }
 
 func (e *quietError) Unwrap() error { return e.error }
 
+// allWorkers describes what all workers did, and which one's figures follow. It returns "" for one.
+func allWorkers(w *run.WorkersOf) string {
+	if w == nil {
+		return ""
+	}
+	return fmt.Sprintf("worker %d of %d, whose figures follow; all: rows %s, read from disk %s, in exchanges %s",
+		w.Rank, len(w.InputRows), spread(w.InputRows, count), spread(w.DiskBytes, size), spread(w.WaitSeconds, seconds))
+}
+
+// spread describes a figure of all workers: its sum, and the largest.
+func spread[N int64 | float64](each []N, text func(N) string) string {
+	var sum, most N
+	of := 0
+	for p, n := range each {
+		if sum += n; n > most {
+			most, of = n, p
+		}
+	}
+	if most == 0 {
+		return text(0)
+	}
+	return fmt.Sprintf("%s (worker %d most, %s)", text(sum), of, text(most))
+}
+
 // workersText describes the workers of a run in a line.
 func workersText(rec *run.Record) string {
 	type process struct {

@@ -33,7 +33,11 @@ func TestWorkers(t *testing.T) {
 	require.Zero(t, code, stderr)
 	require.Regexp(t, `(?m)^3 workers, independent: 0 to 2 on .* \(process \d+\)$`, stdout)
 	require.Regexp(t, `(?s)^run .*epoch 1/2.*epoch 2/2.*done after 2 epochs.*predict: gnnstore predict [^\n]*\n$`, stdout)
-	code, stdout, stderr = gnnstore(t, "stats", filepath.Join(dir, "workers", "2"), "--json")
+	require.Regexp(t, `(?m)^worker 0 of 3, whose figures follow; all: rows \d+ \(worker \d most, \d+\), read from disk .*, in exchanges .*$`, stdout)
+	code, stdout, stderr = gnnstore(t, "stats", dir, "--worker", "2")
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "\nworker 2 of 3, whose figures follow")
+	code, stdout, stderr = gnnstore(t, "stats", dir, "--json", "--worker", "2")
 	require.Zero(t, code, stderr)
 	var r run.Result
 	require.NoError(t, json.Unmarshal([]byte(stdout), &r))

@@ -100,6 +100,9 @@ func (d *Driver) load(ctx context.Context, s *checkpoint.State) error {
 		return err
 	}
 	d.Result, d.saved = r, at.Updates
+	if w := r.Workers; w != nil && w.Rank < len(w.WaitSeconds) {
+		d.waited = w.WaitSeconds[w.Rank]
+	}
 	d.bus.restore(r)
 	d.Partial, d.Ends.Worse = at.Partial, at.Worse
 	d.Peak.raise(at.SoFar.PeakRSSBytes, at.SoFar.PeakFileBytes)

@@ -200,6 +200,7 @@ type Driver struct {
 	blown  bool // a note said that the loss is far too large
 	shown  View
 
+	waited   float64 // seconds in exchanges, before this process
 	followed []Epoch // of worker 0, where this one follows and is resumed
 }
 

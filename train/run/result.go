@@ -64,6 +64,8 @@ type Result struct {
 	Links *LinksOf `json:"links,omitempty"`
 	// Edges is of runs that learn classes of edges, or numbers.
 	Edges *EdgesOf `json:"edges,omitempty"`
+	// Workers is of runs by several workers. The counters of tiers and stages are one worker's.
+	Workers *WorkersOf `json:"workers,omitempty"`
 	// Stream is of runs on a stream of events.
 	Stream *StreamOf `json:"stream,omitempty"`
 	// Stages has the time of each stage of training. LimitingStage is the stage that the others
@@ -164,6 +166,15 @@ type LinksOf struct {
 	Decoder       string `json:"decoder"`
 	Negatives     string `json:"negatives"`
 	EvalNegatives string `json:"eval_negatives"`
+}
+
+// WorkersOf has what each worker did until the newest checkpoint, by worker.
+type WorkersOf struct {
+	Rank      int     `json:"rank"` // of the worker whose result this is
+	InputRows []int64 `json:"input_rows"`
+	DiskBytes []int64 `json:"disk_bytes"`
+	// WaitSeconds is the time in exchanges: waiting for other workers, and sending.
+	WaitSeconds []float64 `json:"wait_seconds"`
 }
 
 // EdgesOf describes the learnt edges and their label.

@@ -18,6 +18,14 @@ import (
 // the first: one each, named by its number.
 const WorkersDir = "workers"
 
+// WorkerDir returns the directory of a worker of the run in path.
+func WorkerDir(path string, rank int) string {
+	if rank == 0 {
+		return path
+	}
+	return filepath.Join(path, WorkersDir, strconv.Itoa(rank))
+}
+
 // follows reports whether this worker is not the first. The first one has the run's directory, and
 // writes its checkpoints and weights. Another one has a directory of its own in it, with its
 // record, metrics and result, and takes the state of a run that is resumed from the first one.
@@ -68,7 +76,7 @@ func (d *Driver) openDirs(ctx context.Context, open func() (*Dir, error)) (dir *
 // openWorker opens the directory of a worker that is not the first. What an earlier part of the run
 // has left in it counts for nothing.
 func openWorker(first placed, rank int) (*Dir, error) {
-	path := filepath.Join(first.Path, WorkersDir, strconv.Itoa(rank))
+	path := WorkerDir(first.Path, rank)
 	if len(first.Record) == 0 {
 		d, err := Create(path)
 		if err == nil {
@@ -189,8 +197,12 @@ func (d *Driver) join(ctx context.Context, s *checkpoint.State) error {
 	if g.Size() == 1 || g.Ended() {
 		return nil
 	}
-	type state struct{ Weights, Progress string }
-	own, err := json.Marshal(state{d.about.Weights.Hash(), s.Meta[d.about.Progress]})
+	type state struct {
+		Weights, Progress string
+		WaitSeconds       float64
+	}
+	waited := d.waited + g.Waited().Seconds()
+	own, err := json.Marshal(state{d.about.Weights.Hash(), s.Meta[d.about.Progress], waited})
 	if err != nil {
 		return err
 	}
@@ -199,11 +211,18 @@ func (d *Driver) join(ctx context.Context, s *checkpoint.State) error {
 		return err
 	}
 	var first state
+	w := &WorkersOf{Rank: g.Rank()}
 	for p, text := range all {
 		var other state
+		var at Progress
 		if err := json.Unmarshal(text, &other); err != nil {
 			return fmt.Errorf("%s: its progress: %w", g.Name(p), err)
 		}
+		if err := json.Unmarshal([]byte(other.Progress), &at); err != nil {
+			return fmt.Errorf("%s: its progress: %w", g.Name(p), err)
+		}
+		w.InputRows, w.DiskBytes = append(w.InputRows, at.SoFar.InputRows), append(w.DiskBytes, at.SoFar.Disk.BytesRead)
+		w.WaitSeconds = append(w.WaitSeconds, other.WaitSeconds)
 		if p == 0 {
 			first = other
 			continue
@@ -214,6 +233,7 @@ func (d *Driver) join(ctx context.Context, s *checkpoint.State) error {
 		}
 		s.Meta[ofWorker(p)] = other.Progress
 	}
+	d.Result.Workers = w
 	return nil
 }
 
