@@ -8,6 +8,7 @@
 //	go run ./tools/bench newest  -python PATH -dataset STREAM.gnn [-rounds 7]
 //	go run ./tools/bench epoch   -python PATH [-loader pyg | graphbolt | dgl] [-data DIR | -dataset FILE.gnn] [-rounds 7]
 //	go run ./tools/bench samplers   -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7] [-batches 20]
+//	go run ./tools/bench coop    [-data DIR | -dataset FILE.gnn]
 //	go run ./tools/bench curves     [-data DIR | -dataset FILE.gnn,FILE.gnn]
 //	go run ./tools/bench policies   [-data DIR | -dataset FILE.gnn] [-batch 100] [-steps 400]
 //	go run ./tools/bench dependent  -dataset FILE.gnn [-batch 100] [-steps 1024] [-fanout 15,10,5] [-kappa 256] [-cache 20%] [-layer-dependency]
@@ -135,6 +136,7 @@ var commands = map[string]command{
 	"curves":     {compare: drawCurves, runs: true},
 	"policies":   {compare: comparePolicies, steps: 400},
 	"dependent":  {compare: compareDependent, steps: 1024, opens: true, missing: aGraph, probes: true},
+	"coop":       {compare: countWorkers, opens: true},
 	"reuse":      {compare: compareReuse, steps: 400, opens: true, missing: aGraph, probes: true},
 	"windows":    {compare: compareWindows, steps: 512, memory: "1GiB", opens: true, missing: aGraph, probes: true, runs: true},
 	"epoch-disk": {compare: compareDiskEpochs, steps: 240, opens: true, missing: aGraph, probes: true, runs: true},

@@ -59,7 +59,7 @@ func (g *Group) Name(rank int) string { return g.peers[rank].name(g.Size()) }
 
 // Share returns this worker's part of the numbers below n: lo to hi-1. The parts of all workers
 // follow each other, and differ by one at most.
-func (g *Group) Share(n int) (lo, hi int) { return share(n, g.Rank(), g.Size()) }
+func (g *Group) Share(n int) (lo, hi int) { return Share(n, g.Rank(), g.Size()) }
 
 // Waited returns how long this worker has waited in exchanges. It includes the time to send.
 func (g *Group) Waited() time.Duration {
@@ -182,7 +182,7 @@ func (g *Group) Sum(ctx context.Context, at At, beside []byte, x []float32) ([][
 
 // part returns the numbers that worker p adds up.
 func (g *Group) part(x []float32, p int) []float32 {
-	lo, hi := share(len(x), p, g.Size())
+	lo, hi := Share(len(x), p, g.Size())
 	return x[lo:hi]
 }
 

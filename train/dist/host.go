@@ -102,10 +102,11 @@ func (h *Host) Agree(ctx context.Context, own func() ([]byte, error)) ([]byte, e
 func (h *Host) Processes() int { return h.link.Size() }
 
 // hostedBy returns the workers of process p: first to last-1.
-func (h *Host) hostedBy(p int) (first, last int) { return share(h.workers, p, h.link.Size()) }
+func (h *Host) hostedBy(p int) (first, last int) { return Share(h.workers, p, h.link.Size()) }
 
-// share returns the p-th of n equal parts of the numbers below total: lo to hi-1.
-func share(total, p, n int) (lo, hi int) { return p * total / n, (p + 1) * total / n }
+// Share returns worker p's part of the numbers below total, among n workers: lo to hi-1. Parts follow
+// each other, and differ by one at most.
+func Share(total, p, n int) (lo, hi int) { return p * total / n, (p + 1) * total / n }
 
 // Workers returns the number of workers of the run, in all processes.
 func (h *Host) Workers() int { return h.workers }
