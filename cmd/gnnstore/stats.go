@@ -57,7 +57,7 @@ func newStats() *cobra.Command {
 				return misuse(fmt.Errorf("--interval %v: from 100ms to 1h", o.every))
 			}
 			if o.worker < 0 || o.worker > 0 && o.addr != "" {
-				return misuse(fmt.Errorf("--worker %d: the number of a worker, from 0, and not with --addr", o.worker))
+				return misuse(fmt.Errorf("--worker %d: give the number of a worker, 0 or more, and no --addr", o.worker))
 			}
 			if o.worker > 0 {
 				o.run = run.WorkerDir(o.run, o.worker)

@@ -85,7 +85,7 @@ func newTrain() *cobra.Command {
 			case err != nil:
 				return misuse(err)
 			case way == dist.MPI && o.plan:
-				return misuse(errors.New("--plan: it needs one process"))
+				return misuse(errors.New("--plan runs in one process: start it without mpirun"))
 			case way == dist.MPI && !o.resume:
 				if err := o.complete(); err != nil {
 					return misuse(err)
@@ -202,7 +202,7 @@ func (o *trainOptions) chooseModel(stderr io.Writer, m *store.Manifest) {
 
 func runTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *trainOptions, openDir func() (*run.Dir, error)) error {
 	if !o.Spread() {
-		return trainAlone(ctx, stdout, stderr, path, o, openDir, nil)
+		return trainWorker(ctx, stdout, stderr, path, o, openDir, nil)
 	}
 	_, workers, err := dist.ParseWay(o.Dist)
 	if err != nil {
@@ -216,8 +216,8 @@ func runTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *tra
 	return o.trainBy(ctx, host, stdout, stderr, path, openDir)
 }
 
-// trainAlone is runTrain by one worker, of g if there are several.
-func trainAlone(
+// trainWorker trains as one worker. g is nil if there is no other.
+func trainWorker(
 	ctx context.Context, stdout, stderr io.Writer, path string, o *trainOptions, openDir func() (*run.Dir, error),
 	g *dist.Group,
 ) error {

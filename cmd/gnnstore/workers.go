@@ -32,7 +32,7 @@ func (o *trainOptions) findWorkers() (dist.Way, int, error) {
 	return way, workers, nil
 }
 
-// resumeWorkers sets Dist of a run that is resumed without --dist: to as many workers as it had.
+// resumeWorkers sets Dist to the number of workers that the run had.
 func (o *trainOptions) resumeWorkers(record *run.Record, way dist.Way) {
 	switch workers := max(record.Workers, 1); {
 	case way == dist.MPI:
@@ -56,6 +56,7 @@ func trainProcesses(cmd *cobra.Command, dataset string, o *trainOptions, workers
 	ctx, stdout, stderr := cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 	host, err := dist.Open(dist.Options{
 		Way: dist.MPI, Workers: workers, Library: o.MPILibrary, Timeout: o.DistTimeout, Getenv: os.Getenv,
+		Late: func(err error) { printf(stderr, "gnnstore: %s\n", withFlags(oneLine(err))) },
 	})
 	if err != nil {
 		return err
@@ -96,20 +97,25 @@ func trainProcesses(cmd *cobra.Command, dataset string, o *trainOptions, workers
 	if err != nil || s.Done {
 		return err
 	}
+	// fail tells the other processes of an error before Run.
+	fail := func(err error) error {
+		return host.Run(ctx, func(context.Context, *dist.Group) error { return err })
+	}
 	openDir := o.newDir(dataset)
 	if s.Record != nil {
 		record, err := run.DecodeRecord(s.Record)
 		if err != nil {
-			return err
+			return fail(err)
 		}
 		if o.Options, err = run.ResumeOptions(record, o.given); err != nil {
-			return misuse(err)
+			return misuse(fail(err))
 		}
+		host.Timeout = o.DistTimeout
 		if !o.given.Given("dist") {
 			o.resumeWorkers(record, dist.MPI)
 		}
 		if err := o.Resumes(record.Options); err != nil {
-			return fmt.Errorf("resume %s: %w", o.run, err)
+			return fail(fmt.Errorf("resume %s: %w", o.run, err))
 		}
 		if workers == 0 {
 			workers = max(record.Workers, host.Processes())
@@ -119,7 +125,7 @@ func trainProcesses(cmd *cobra.Command, dataset string, o *trainOptions, workers
 			dataset = record.Dataset
 		}
 	} else if dataset == "" {
-		return misuse(fmt.Errorf("%s holds no run, so DATASET is missing", o.run))
+		return misuse(fail(fmt.Errorf("%s holds no run, so DATASET is missing", o.run)))
 	}
 	if workers > 0 {
 		if err := host.SetWorkers(workers); err != nil {
@@ -140,7 +146,7 @@ func (o *trainOptions) trainBy(
 		if g.Rank() > 0 {
 			own.listen, out, notes = "", io.Discard, io.Discard
 		}
-		err := trainAlone(ctx, out, notes, path, &own, openDir, g)
+		err := trainWorker(ctx, out, notes, path, &own, openDir, g)
 		if errors.As(err, &interrupted[g.Rank()]) { // it has ended well
 			return nil
 		}
@@ -163,13 +169,13 @@ type quietError struct{ error }
 
 func (e *quietError) Unwrap() error { return e.error }
 
-// allWorkers describes what all workers did, and which one's figures follow. It returns "" for one.
+// allWorkers describes what all workers did, for the figures of one. It returns "" for one worker.
 func allWorkers(w *run.WorkersOf) string {
 	if w == nil {
 		return ""
 	}
-	return fmt.Sprintf("worker %d of %d, whose figures follow; all: rows %s, read from disk %s, in exchanges %s",
-		w.Rank, len(w.InputRows), spread(w.InputRows, count), spread(w.DiskBytes, size), spread(w.WaitSeconds, seconds))
+	return fmt.Sprintf("%d workers: rows %s, read from disk %s, in exchanges %s. Below: worker %d", len(w.InputRows),
+		spread(w.InputRows, count), spread(w.DiskBytes, size), spread(w.WaitSeconds, seconds), w.Rank)
 }
 
 // spread describes a figure of all workers: its sum, and the largest.

@@ -19,7 +19,7 @@ const (
 // coopFanouts are from the seeds outward.
 var coopFanouts = []int{10, 10, 10}
 
-// coopHot is the part of the rows that each worker is taken to hold, those of the first nodes: a
+// coopHot is the part of the rows that each worker is taken to hold, of the first nodes: a
 // dataset of --order degree has its hottest nodes first.
 const coopHot = 0.05
 

@@ -13,12 +13,12 @@ type Comm interface {
 	Rank() int // the worker, from 0
 	Size() int // the number of workers
 	// AllToAll sends send[p] to worker p, and fills recv[p] with the bytes that p sends. Both ends
-	// know the lengths. Every worker calls it, one call at a time. send is not changed. After an
-	// error, which ctx's end is, the lane is of no more use to any worker of the process.
+	// know the lengths. Every worker calls it, one call at a time. send is not changed. The end of
+	// ctx is an error. After an error no worker of the process can use the lane.
 	AllToAll(ctx context.Context, send, recv [][]byte) error
 }
 
-// Lane numbers the exchanges that go on beside each other.
+// A Lane is a separate line of exchanges. Lanes do not wait for each other.
 type Lane int
 
 // Lanes of a run.
@@ -27,7 +27,7 @@ const (
 	lanes
 )
 
-// link connects processes. Its methods are called by one goroutine a lane.
+// link connects processes. Each lane calls its methods from one goroutine at a time.
 type link interface {
 	Rank() int // of this process
 	Size() int // processes

@@ -225,61 +225,89 @@ func TestFailsAtTheEnd(t *testing.T) {
 	require.ErrorContains(t, errs[1], "worker 2 of 3")
 }
 
-// TestStops: one worker, or several, are asked to stop. All stop after the same exchange, can go on
-// exchanging, and their contexts end.
+// TestStops: the context of one process ends, or of several. All workers stop at the same exchange,
+// can go on exchanging, and their contexts end.
 func TestStops(t *testing.T) {
 	layouts(t, func(t *testing.T, processes, workers int) {
-		for at := range 3 {
+		for _, every := range []int{1, 2} { // each process, or every second one
+			var all sync.WaitGroup
 			var mu sync.Mutex
 			made := make([]int, workers)
-			none(t, together(processes, workers, Options{}, func(ctx context.Context, g *Group) error {
-				for n := range 3 {
-					asked := n == at && g.Rank()%2 == at%2%workers
-					if asked {
-						require.NoError(t, g.Stop())
-						break
-					}
-					if _, err := g.Sum(ctx, At{0, n}, nil, []float32{1}); err != nil {
-						require.ErrorIs(t, err, ErrStopped)
-						require.ErrorIs(t, err, context.Canceled)
-						break
-					}
-					mu.Lock()
-					made[g.Rank()]++
-					mu.Unlock()
-				}
-				if workers > 1 || at == 0 {
-					require.ErrorIs(t, ctx.Err(), context.Canceled)
-				}
-				require.NoError(t, g.Stop(), "all know")
-				all, err := g.Gather(ctx, At{}, []byte{7})
-				require.NoError(t, err)
-				require.Len(t, all, workers)
-				return nil
-			}))
+			errs := make([]error, processes)
+			for p, h := range hosts(processes, workers, Options{}) {
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				all.Go(func() {
+					errs[p] = h.Run(ctx, func(ctx context.Context, g *Group) error {
+						for n := 0; ; n++ {
+							if n == 3 && p%every == 0 {
+								stop()
+							}
+							if workers > 1 {
+								require.NoError(t, ctx.Err())
+							}
+							_, err := g.Sum(ctx, At{0, n}, nil, []float32{1})
+							if workers == 1 {
+								err = ctx.Err()
+							}
+							if err != nil {
+								require.ErrorIs(t, err, context.Canceled)
+								require.ErrorIs(t, ctx.Err(), context.Canceled)
+								break
+							}
+							mu.Lock()
+							made[g.Rank()]++
+							mu.Unlock()
+						}
+						all, err := g.Gather(ctx, At{}, []byte{7})
+						require.NoError(t, err)
+						require.Len(t, all, workers)
+						return nil
+					})
+				})
+			}
+			all.Wait()
+			none(t, errs)
 			for _, n := range made {
 				require.Equal(t, made[0], n)
+				require.GreaterOrEqual(t, n, 3)
 			}
 		}
 	})
 }
 
-// TestLate: a worker that does not come is named, once the others have waited.
+// TestStopsAtTheEnd: a worker that is asked to stop when another one has nothing more to exchange
+// ends well.
+func TestStopsAtTheEnd(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	h := hosts(1, 2, Options{})[0]
+	require.NoError(t, h.Run(ctx, func(ctx context.Context, g *Group) error {
+		if g.Rank() == 1 {
+			stop()
+			time.Sleep(time.Millisecond)
+			require.NoError(t, ctx.Err())
+		}
+		return nil
+	}))
+}
+
+// TestLate: a worker that does not come is named once the others have waited, and they do not wait
+// for its end.
 func TestLate(t *testing.T) {
-	come := make(chan bool)
+	come, gone := make(chan bool), make(chan error, 1)
 	errs := together(1, 3, Options{Timeout: 50 * time.Millisecond}, func(ctx context.Context, g *Group) error {
 		if g.Rank() == 1 {
 			<-come
-		} else {
-			defer func() { come <- true }()
 		}
 		_, err := g.Gather(ctx, At{}, nil)
-		if g.Rank() == 0 {
-			go func() { <-come }()
+		if g.Rank() == 1 {
+			gone <- err
 		}
 		return err
 	})
-	require.ErrorContains(t, errs[0], "waited for 50ms for worker 1, which does not come")
+	require.EqualError(t, errs[0], "waited for 50ms for worker 1, which does not come; {dist_timeout} sets how long to wait")
+	close(come)
+	require.Error(t, <-gone)
 }
 
 // TestLost: workers that meet in different exchanges all get an error.
@@ -320,7 +348,6 @@ func TestAlone(t *testing.T) {
 	all, err := g.Gather(t.Context(), At{}, []byte("own"))
 	require.NoError(t, err)
 	require.Equal(t, [][]byte{[]byte("own")}, all)
-	require.NoError(t, g.Stop())
 	cause := errors.New("x")
 	require.Equal(t, cause, g.Leave(cause))
 	lo, hi := g.Share(9)
@@ -349,7 +376,7 @@ func TestParseWay(t *testing.T) {
 		require.Equal(t, want.int, n)
 	}
 	for _, text := range []string{
-		"local", "local:", "local:0", "local:-1", "local:x", "off:2", "auto:2", "mpi:0", "mpi:99999", "tcp:4", "local:4:2",
+		"local", "local:", "local:0", "local:-1", "local:x", "off:2", "auto:2", "mpi:0", "mpi:99999", "tcp:4", "local:4:2", ":4", ":x",
 	} {
 		_, _, err := ParseWay(text)
 		require.Error(t, err, text)

@@ -8,8 +8,8 @@ import (
 )
 
 // ErrStopped is the error of an exchange in which a worker says that it was asked to stop. All
-// workers get it in the same exchange, and the context that their work has from [Host.Run] ends
-// with it.
+// workers get it in the same exchange, and may go on exchanging. The context that their work has
+// from [Host.Run] ends with it.
 var ErrStopped = fmt.Errorf("dist: a worker was asked to stop: %w", context.Canceled)
 
 // WorkerError is the failure of a worker, as the other workers get it.
@@ -25,20 +25,20 @@ func (e *WorkerError) Error() string {
 
 // LateError is the error of an exchange that some workers have not begun.
 type LateError struct {
-	For     error // how long was waited
-	Workers []int // the ones that are missing; nil: workers of other processes, and nobody knows which
+	For     error // the length of the wait, as a sentence
+	Workers []int // missing workers of this process; nil: others are missing, and it is not known which
 }
 
 func (e *LateError) Error() string {
 	if len(e.Workers) == 0 {
-		return fmt.Sprintf("%v for workers of other processes; one that hangs is the one that does not say this, "+
-			"and {dist_timeout} bounds the wait", e.For)
+		return fmt.Sprintf("%v for workers of other processes; the process that prints no such message hangs, "+
+			"and {dist_timeout} sets how long to wait", e.For)
 	}
 	names := make([]string, len(e.Workers))
 	for i, w := range e.Workers {
 		names[i] = strconv.Itoa(w)
 	}
-	return fmt.Sprintf("%v for worker %s, which does not come; {dist_timeout} bounds the wait",
+	return fmt.Sprintf("%v for worker %s, which does not come; {dist_timeout} sets how long to wait",
 		e.For, strings.Join(names, ", "))
 }
 

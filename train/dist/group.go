@@ -5,25 +5,29 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 	"unsafe"
 )
 
-// Group is one worker's view of all workers. A nil Group is of a worker that trains alone.
+// Group is one worker's view of all workers. A nil Group means one worker.
 type Group struct {
 	comm    Comm
 	timeout time.Duration
 	hosted  int
+	library string // of MPI
 	most    int    // bytes of a message in a round
 	peers   []Peer // by worker
 	seq     uint64
-	cancel  func() // ends the work of this worker, which is asked to stop
-	stops   bool   // a worker was asked to stop, and all know it
-	ended   error  // why nothing can be exchanged any more
+	asked   atomic.Bool // this worker was asked to stop
+	stops   bool        // a worker was asked to stop, and all know it
+	cancel  func()      // ends the work of this worker, once all know
+	ended   error       // why nothing can be exchanged any more
 
 	heads, came [][]byte  // of headers, by worker
-	others      []float32 // of Sum: what other workers have of this one's part
+	others      []float32 // of Sum: the others' numbers that this worker adds up
 	waited      time.Duration
 }
 
@@ -70,7 +74,9 @@ func (g *Group) Waited() time.Duration {
 }
 
 // meet brings the names of all workers together.
-func (g *Group) meet(ctx context.Context, own Peer) error {
+func (g *Group) meet(ctx context.Context, rank int) error {
+	host, _ := os.Hostname() // "" where it is not known
+	own := Peer{Rank: rank, Host: host, PID: os.Getpid(), Library: g.library}
 	text, err := json.Marshal(own)
 	if err != nil {
 		return err
@@ -198,34 +204,15 @@ func bytesOf(x []float32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
 }
 
-// Stop tells all workers that this one is asked to stop. They get [ErrStopped] in the exchange that
-// they begin next, and go on exchanging as before. It does nothing if they know.
-func (g *Group) Stop() error {
-	if g == nil || g.stops || g.ended != nil {
-		return nil
-	}
-	_, err := g.begin(context.Background(), header{kind: farewell, status: stopped}, make([]int, g.Size()), "")
-	if errors.Is(err, ErrStopped) {
-		return nil
-	}
-	return err
-}
-
-// Leave ends the exchanges of this worker. err is the error of its work, or nil. The others get
-// an error in the exchange that they begin next, unless they had it before. If this worker's work
-// ended well and another's did not, Leave returns that worker's error. A second call does nothing
-// and returns its err.
+// Leave says that this worker exchanges no more. err is the error of its work, or nil. If err is
+// set, the others' next exchange fails with it, unless they had it before. If err is nil and
+// another worker has failed, Leave returns that worker's error. A second call returns its err.
 func (g *Group) Leave(err error) error {
 	if g == nil || g.ended != nil {
 		return err
 	}
 	own, text := header{kind: farewell}, ""
-	switch {
-	case errors.Is(err, context.Canceled):
-		if failed := g.Stop(); failed != nil {
-			return failed
-		}
-	case err != nil:
+	if err != nil && !errors.Is(err, ErrStopped) {
 		own.status, text = failed, err.Error()
 	}
 	lengths := make([]int, g.Size())
@@ -245,7 +232,7 @@ func (g *Group) Leave(err error) error {
 // Ended reports whether nothing can be exchanged any more.
 func (g *Group) Ended() bool { return g != nil && g.ended != nil }
 
-// end says that nothing can be exchanged any more.
+// end records that nothing can be exchanged any more, because of err.
 func (g *Group) end(err error) error {
 	g.ended = err
 	return err
@@ -264,12 +251,15 @@ func (g *Group) begin(ctx context.Context, own header, lengths []int, text strin
 		}
 	}
 	own.seq, own.rounds = g.seq, g.rounds(slices.Max(lengths))
+	if g.asked.Load() && !g.stops && own.kind != farewell && own.status == well {
+		own.status = stopped
+	}
 	g.seq++
 	for p := range g.heads {
 		own.bytes = uint64(lengths[p])
 		own.put(g.heads[p])
 	}
-	// An exchange does not end with ctx, or else the others would wait for it: they stop together.
+	// An exchange does not end with ctx, or else the other workers would wait for this one.
 	waiting, done := deadline(context.WithoutCancel(ctx), g.timeout)
 	defer done()
 	if err := g.comm.AllToAll(waiting, g.heads, g.came); err != nil {
@@ -302,7 +292,7 @@ func (g *Group) judge(ctx context.Context, own header, heads []header, text stri
 	return nil
 }
 
-// failure brings the errors of the workers that have failed, and returns the first of them.
+// failure exchanges the errors of failed workers, and returns the error of the first one.
 func (g *Group) failure(ctx context.Context, own header, heads []header, text string) error {
 	send, recv, first := make([][]byte, g.Size()), make([][]byte, g.Size()), -1
 	for p := range heads {
@@ -336,10 +326,11 @@ func (g *Group) finish(ctx context.Context, send, recv [][]byte, heads []header)
 	for _, h := range heads {
 		all = max(all, h.rounds)
 	}
-	ctx, done := deadline(context.WithoutCancel(ctx), g.timeout)
-	defer done()
 	for r := range int(all) {
-		if err := g.comm.AllToAll(ctx, round(send, r, g.most), round(recv, r, g.most)); err != nil {
+		waiting, done := deadline(context.WithoutCancel(ctx), g.timeout)
+		err := g.comm.AllToAll(waiting, round(send, r, g.most), round(recv, r, g.most))
+		done()
+		if err != nil {
 			return g.end(err)
 		}
 	}

@@ -16,7 +16,7 @@ type header struct {
 	seq    uint64 // exchanges of the lane so far
 	at     At
 	rounds uint32 // that the largest message of the sender takes
-	// numbers that are added up: as many on all workers
+	// count of numbers to add up; the same on all workers
 	numbers uint64
 	bytes   uint64 // of the sender's message to the receiver
 }
@@ -24,7 +24,7 @@ type header struct {
 // At is where a run is.
 type At struct{ Epoch, Step int }
 
-// Kind is the purpose of an exchange. Workers that meet in different ones have lost their way.
+// Kind is the purpose of an exchange. Workers in one exchange must have the same Kind.
 type Kind uint8
 
 const (
@@ -94,8 +94,5 @@ func (h header) String() string {
 
 // same reports whether both are of one exchange.
 func (h header) same(of header) bool {
-	if h.status != well || of.status != well { // it comes instead of any exchange
-		return h.seq == of.seq
-	}
 	return h.seq == of.seq && h.kind == of.kind && h.at == of.at && h.numbers == of.numbers
 }

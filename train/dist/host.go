@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"sync"
 	"time"
 )
 
@@ -26,9 +24,12 @@ type Options struct {
 	Workers int // 0: one a process
 	// Library is the file of the MPI library. Default: the one of the launcher.
 	Library string
-	// Timeout bounds the time that a worker waits for the others to begin an exchange. Default 0:
+	// Timeout bounds the time that a worker waits for the others in an exchange. Default 0:
 	// for ever.
 	Timeout time.Duration
+	// Late gets the error of a worker of another process that does not come, before all processes
+	// are ended; nil: nobody does.
+	Late func(error)
 	// Getenv reads the environment that the launcher has made: os.Getenv.
 	Getenv func(key string) string
 }
@@ -74,9 +75,9 @@ func (h *Host) SetWorkers(n int) error {
 	return nil
 }
 
-// Agree returns what own returns in the first process, in all processes. If own fails, Agree
-// returns its error in the first one, and a *WorkerError in the others. All processes call it
-// before Run.
+// Agree calls own in the first process, and returns its result in every process. If own fails,
+// Agree returns its error in the first process, and a *WorkerError in the others. All processes
+// call it before Run.
 func (h *Host) Agree(ctx context.Context, own func() ([]byte, error)) ([]byte, error) {
 	if h.Processes() == 1 {
 		return own()
@@ -104,8 +105,8 @@ func (h *Host) Processes() int { return h.link.Size() }
 // hostedBy returns the workers of process p: first to last-1.
 func (h *Host) hostedBy(p int) (first, last int) { return Share(h.workers, p, h.link.Size()) }
 
-// Share returns worker p's part of the numbers below total, among n workers: lo to hi-1. Parts follow
-// each other, and differ by one at most.
+// Share returns worker p's part of the numbers below total, among n workers: lo to hi-1. Parts
+// follow each other, and their sizes differ by one at most.
 func Share(total, p, n int) (lo, hi int) { return p * total / n, (p + 1) * total / n }
 
 // Workers returns the number of workers of the run, in all processes.
@@ -120,51 +121,99 @@ func (h *Host) First() bool { return h.first == 0 }
 // Library names the library that connects the processes; "" if there is one process.
 func (h *Host) Library() string { return h.link.Library() }
 
-// Run calls work for each worker of this process, on a goroutine of its own, and waits for all of
-// them. It tells the other workers of a worker's error, and returns the first error that is not
-// only the news of another worker's.
+// Run calls work for each worker of this process, on a goroutine of its own, and waits for them. If
+// a worker fails, the others are told. Run returns the error of a worker of this process, or else
+// the error that it was told.
+//
+// If ctx ends, this process asks all workers to stop. They learn it in the same exchange, which
+// returns [ErrStopped], and then the contexts of their work end, too: not before, so that no worker
+// leaves another one waiting.
+//
+// If a worker does not come, Run does not wait for it, and ends the other processes.
 func (h *Host) Run(ctx context.Context, work func(ctx context.Context, g *Group) error) error {
-	errs := make([]error, h.Hosted())
-	var all sync.WaitGroup
-	for i := range errs {
-		all.Go(func() {
-			ctx, cancel := context.WithCancel(ctx)
-			defer cancel()
-			g, err := h.group(ctx, h.first+i, cancel)
-			if err == nil {
-				err = g.Leave(work(ctx, g))
-			}
-			errs[i] = g.named(err)
-		})
+	type end struct {
+		rank int
+		err  error
 	}
-	all.Wait()
-	return h.verdict(errs)
+	ends := make(chan end, h.Hosted())
+	for rank := h.first; rank < h.last; rank++ {
+		go func() { ends <- end{rank, h.worker(ctx, rank, work)} }()
+	}
+	expected := map[int]bool{}
+	for rank := h.first; rank < h.last; rank++ {
+		expected[rank] = true
+	}
+	var first error
+	for len(expected) > 0 {
+		e := <-ends
+		delete(expected, e.rank)
+		if weight(e.err) > weight(first) {
+			first = e.err
+		}
+		var late *LateError
+		if errors.As(e.err, &late) {
+			for _, rank := range late.Workers {
+				delete(expected, rank)
+			}
+		}
+	}
+	if weight(first) == lateness && h.Processes() > 1 {
+		if h.Late != nil {
+			h.Late(first)
+		}
+		h.link.Abort() // the others cannot be told
+	}
+	return first
+}
+
+// worker is Run for one worker.
+func (h *Host) worker(ctx context.Context, rank int, work func(ctx context.Context, g *Group) error) error {
+	if h.workers > 1 {
+		var cancel func()
+		asked := ctx
+		ctx, cancel = context.WithCancel(context.WithoutCancel(ctx))
+		defer cancel()
+		g := h.group(rank, cancel)
+		defer context.AfterFunc(asked, func() { g.asked.Store(true) })()
+		err := g.meet(ctx, rank)
+		if err == nil {
+			err = g.Leave(work(ctx, g))
+		}
+		return g.named(err)
+	}
+	return work(ctx, h.group(rank, func() {}))
 }
 
 // named puts this worker's name before an error of its own.
 func (g *Group) named(err error) error {
-	var others *WorkerError
-	if err == nil || g.Size() == 1 || errors.As(err, &others) || errors.Is(err, context.Canceled) {
+	if weight(err) < ownError {
 		return err
 	}
 	return fmt.Errorf("%s: %w", g.Name(g.Rank()), err)
 }
 
-// verdict chooses from the errors of the workers of a process, and ends all processes if workers
-// did not come: they cannot be told.
-func (h *Host) verdict(errs []error) error {
-	var first error
-	for _, err := range errs {
-		var late *LateError
-		var others *WorkerError
-		if errors.As(err, &late) && h.link.Size() > 1 {
-			defer h.link.Abort()
-		}
-		if err != nil && (first == nil || errors.As(first, &others)) {
-			first = err
-		}
+// Weights of errors: Run returns the heaviest.
+const (
+	stopping = 1 + iota
+	othersError
+	lateness
+	ownError
+)
+
+func weight(err error) int {
+	var others *WorkerError
+	var late *LateError
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, ErrStopped):
+		return stopping
+	case errors.As(err, &others):
+		return othersError
+	case errors.As(err, &late):
+		return lateness
 	}
-	return first
+	return ownError
 }
 
 // Close gives up the connection. Workers of other processes must have ended, too.
@@ -180,12 +229,9 @@ func (h *Host) most() int {
 	return min(mostBytes, math.MaxInt32/(hosted*h.workers))
 }
 
-// group returns the Group of a worker, once all workers have theirs.
-func (h *Host) group(ctx context.Context, rank int, cancel func()) (*Group, error) {
-	name, _ := os.Hostname() // "" where it is not known
-	g := &Group{
-		comm: end{h.lanes[Steps], rank}, timeout: h.Timeout, hosted: h.Hosted(),
-		cancel: cancel, most: h.most(), peers: make([]Peer, h.workers),
+func (h *Host) group(rank int, cancel func()) *Group {
+	return &Group{
+		comm: end{h.lanes[Steps], rank}, timeout: h.Timeout, hosted: h.Hosted(), most: h.most(), cancel: cancel,
+		peers: make([]Peer, h.workers), library: h.Library(),
 	}
-	return g, g.meet(ctx, Peer{Rank: rank, Host: name, PID: os.Getpid(), Library: h.Library()})
 }

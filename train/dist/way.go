@@ -25,9 +25,9 @@ func ParseWay(text string) (w Way, workers int, err error) {
 		workers, err = strconv.Atoi(number)
 	}
 	switch {
-	case w == "":
+	case w == "" && !found:
 		w = Auto
-	case w != Auto && w != Off && w != Local && w != MPI, found && (w == Auto || w == Off),
+	case w != Auto && w != Off && w != Local && w != MPI, found && (w == "" || w == Auto || w == Off),
 		!found && w == Local, found && err != nil:
 		return "", 0, fmt.Errorf("%q: there are auto, off, local:V, mpi and mpi:V, where V is the number of workers", text)
 	}
@@ -81,7 +81,7 @@ func (w Way) Resolve(getenv func(key string) string) (Way, error) {
 	case w == MPI && !HasMPI:
 		return "", fmt.Errorf("{dist} mpi: this program has no MPI: start gnnstore-mpi, which is built with -tags mpi")
 	case w == MPI && processes == 0:
-		return "", fmt.Errorf("{dist} mpi: no launcher has started this process: start it by mpirun, mpiexec or srun")
+		return "", fmt.Errorf("{dist} mpi: no launcher has started this process: start it by mpirun or mpiexec")
 	case w != MPI && processes > 1:
 		return "", fmt.Errorf("{dist} %s: %s has started %d processes, and each would train alone; "+
 			"leave {dist} out, or start one process", w, family, processes)

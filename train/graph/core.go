@@ -87,7 +87,7 @@ type task interface {
 func (c *core) newTask() (err error) {
 	o := tasks.Options{
 		Metric: c.Metric, ClassWeights: c.ClassWeights, Batch: c.Batch, EpochSteps: c.EpochSteps, Seed: c.Seed, NoLayers: c.Layers == 0,
-		MemoryBytes: c.MemoryBytes, Width: c.shape().Out, Share: c.share(),
+		MemoryBytes: c.MemoryBytes / int64(max(c.Hosted, 1)), Width: c.shape().Out, Share: c.share(),
 		Fixed: c.internal.fixed != nil, Unmeasured: c.internal.fixed.unmeasured(),
 	}
 	switch {
@@ -266,7 +266,9 @@ func (c *core) openEvaluator(ctx context.Context) (err error) {
 		err = c.openFixed(ctx, eval)
 	} else {
 		c.eval = infer.New(c.data, c.step, c.task, eval)
-		err = c.openTiers(ctx, auto)
+		if err = c.openTiers(ctx, auto); err == nil {
+			err = c.agree(ctx)
+		}
 	}
 	if err == nil && c.data.Links != nil && c.eval.Sampled() && c.EvalEdges == 0 {
 		err = c.task.Limit(c.EvalNodes)
@@ -440,7 +442,7 @@ func (c *core) besideTiers() int64 {
 		each = 12
 	}
 	if c.Hooks.Group != nil {
-		each += 16 // gradients are added up in copies
+		each += 32 // copies for the sum over workers, here and at the exchange
 	}
 	bytes := each*c.Config.Weights(c.shape()) + c.eval.MemoryBytes() + c.task.Bytes() + c.internal.beside.of(c.tiers.Total())
 	if c.labels != nil {

@@ -94,7 +94,7 @@ func (t *trainer) launch(ctx context.Context, b *pipeline.Gathered, epoch int) (
 		return l, err
 	}
 	var reduce func(grads []kernels.Tensor) error
-	if t.Hooks.Group != nil {
+	if t.Hooks.Group.Size() > 1 {
 		own, err := t.step.Computed()
 		if err != nil {
 			return l, t.explain(err, b)

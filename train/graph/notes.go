@@ -61,7 +61,7 @@ func (c *core) notes() {
 			float64(c.Kappa)/float64(steps), steps)
 	}
 	if g := c.Hooks.Group; g.Size() > 1 && c.Sampler == sample.LaborStar {
-		c.Note("{sampler} labor-star: each worker finds the probabilities for its own seeds, so one worker would draw other batches")
+		c.Note("{sampler} labor-star: each worker finds the probabilities for its own seeds, so batches depend on the number of workers")
 	}
 	c.reuseNotes()
 	if text := c.howEvaluated(); text != "" {

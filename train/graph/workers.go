@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"encoding/binary"
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/dist"
@@ -14,7 +15,7 @@ import (
 type sums struct {
 	group *dist.Group
 	be    kernels.Backend
-	host  []float32 // a copy of all gradients, one behind the other
+	host  []float32 // a copy of all gradients, one after the other
 }
 
 // reduce replaces gradients by the sums over all workers, and returns the sum of their tallies.
@@ -49,6 +50,25 @@ func (c *core) share() func(n int) (lo, hi int) {
 	if g := c.Hooks.Group; g.Size() > 1 {
 		return g.Share
 	}
+	return nil
+}
+
+// agree takes the smallest memory for evaluation that a worker has, so that all evaluate alike.
+func (c *core) agree(ctx context.Context) error {
+	g := c.Hooks.Group
+	if g.Size() == 1 {
+		return nil
+	}
+	all, err := g.Gather(ctx, dist.At{}, binary.LittleEndian.AppendUint64(nil, uint64(c.EvalBytes)))
+	if err != nil {
+		return err
+	}
+	for _, b := range all {
+		if len(b) == 8 {
+			c.EvalBytes = min(c.EvalBytes, int64(binary.LittleEndian.Uint64(b)))
+		}
+	}
+	c.eval.Bytes = min(c.eval.Bytes, c.EvalBytes)
 	return nil
 }
 

@@ -20,7 +20,7 @@ import (
 // worker has what a test may change of a worker before it begins.
 type worker struct {
 	rank  int
-	ctx   context.Context
+	stop  func() // asks all to stop
 	o     run.Options
 	hooks run.Hooks
 	internal
@@ -35,18 +35,20 @@ func byWorkers(
 	require.NoError(t, err)
 	defer func() { require.NoError(t, host.Close()) }()
 	results := make([]*run.Result, workers)
-	return results, host.Run(t.Context(), func(ctx context.Context, g *dist.Group) error {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	return results, host.Run(ctx, func(ctx context.Context, g *dist.Group) error {
 		own, err := store.Open(ds.Path())
 		if err != nil {
 			return err
 		}
 		defer own.Close()
-		w := &worker{rank: g.Rank(), ctx: ctx, o: o, hooks: run.Hooks{Group: g}}
+		w := &worker{rank: g.Rank(), stop: stop, o: o, hooks: run.Hooks{Group: g}}
 		w.o.Dist = "local:9" // the group has their number
 		if each != nil {
 			each(w)
 		}
-		r, err := runWith(w.ctx, own, openDir, w.o, "test", w.hooks, w.internal)
+		r, err := runWith(ctx, own, openDir, w.o, "test", w.hooks, w.internal)
 		results[g.Rank()] = r
 		return err
 	})
@@ -135,14 +137,9 @@ func TestWorkersResume(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "run")
 		stopped, err := byWorkers(t, ds, 3, o, func() (*run.Dir, error) { return run.Create(path) },
 			func(w *worker) {
-				if w.rank != 1 {
-					return
-				}
-				var stop func()
-				w.ctx, stop = context.WithCancel(w.ctx) // asked while all are at work
 				w.hooks.Step = func(epoch, step, _ int, _ float64) {
-					if epoch == 2 && step == 2 {
-						stop()
+					if w.rank == 1 && epoch == 2 && step == 2 {
+						w.stop() // while all are at work
 					}
 				}
 			})
@@ -197,7 +194,7 @@ func TestWorkersFail(t *testing.T) {
 				}
 			})
 		require.ErrorContains(t, err, "worker ")
-		require.ErrorContains(t, err, "no step is lost: go on with gnnstore train {resume} {run} "+path)
+		require.ErrorContains(t, err, "go on with gnnstore train {resume} {run} "+path)
 		resumed, err := byWorkers(t, ds, 3, o, again(path), nil)
 		require.NoError(t, err)
 		require.Equal(t, want.ParamsXXH3, resumed[0].ParamsXXH3)

@@ -50,8 +50,8 @@ type Options struct {
 	// LayerDtype is the type of rows in Dir: store.F16 takes half of the space, and rounds them.
 	// Default store.F32.
 	LayerDtype store.Elem
-	// Workers evaluate together; nil: one worker does. Passes with hidden rows on disk each of them
-	// makes alone.
+	// Workers evaluate together; nil: one worker does. Each worker makes passes with hidden rows on
+	// disk alone.
 	Workers *Workers
 	// Tables configures the reading of Dir. Its budgets are ignored: they are parts of Bytes.
 	Tables cachetier.Options
@@ -235,7 +235,7 @@ func (e *Evaluator) MemoryBytes() int64 {
 		hidden += readers
 	}
 	if e.Workers != nil {
-		hidden += e.ChunkBytes // of rows that workers exchange
+		hidden += 2 * e.ChunkBytes // of rows that workers exchange
 	}
 	return hidden + ofEdges + min(e.ChunkBytes, widest)*evalChunks + 2*4*int64(e.most.edges*columns) + 2*min(e.most.learnt, learnt)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // Workers has the workers that evaluate together. Each of them computes its share of the nodes, and
-// all of them get all rows: so they measure the same, to the bit, as one worker does.
+// all of them get all rows. So all of them measure the same bits.
 type Workers struct {
 	Rank, Of int
 	// Gather returns the bytes that each worker gives, by worker. All of them call it.
@@ -29,7 +29,7 @@ func appendRows(dst []byte, rows []float32) []byte {
 	return dst
 }
 
-// rowsIn is the reverse of appendRows.
+// rowsIn appends to dst the rows that appendRows made b of.
 func rowsIn(dst []float32, b []byte) []float32 {
 	for ; len(b) >= 4; b = b[4:] {
 		dst = append(dst, math.Float32frombits(binary.LittleEndian.Uint32(b)))
@@ -121,8 +121,8 @@ type shares struct {
 	bytes int64 // of the rows that are computed, and exchanged, at a time
 }
 
-// shares returns how the workers share a pass; nil if they do not, since a worker is alone, or one
-// of them has rows on disk. All workers call it.
+// shares returns nil if this worker is alone, or if any worker has rows on disk. All workers call
+// it.
 func (e *Evaluator) shares(ctx context.Context, inMemory bool) (*shares, error) {
 	if e.Workers == nil {
 		return nil, nil
@@ -148,8 +148,8 @@ func (e *Evaluator) shares(ctx context.Context, inMemory bool) (*shares, error) 
 	return &shares{e.Workers, bytes / 2}, nil
 }
 
-// each calls use with the rows of width columns that compute makes of nodes, in ascending order:
-// piece after piece. Every worker computes a part of each piece.
+// each passes the rows of width columns that compute makes of nodes to use, in ascending order of
+// nodes. It goes piece by piece, and each worker computes a part of each piece.
 func (s *shares) each(
 	ctx context.Context, nodes nodeSet, width int, f *step.Feed,
 	compute func(part nodeSet, use func(chunk []uint32, y kernels.Tensor) error) error,
@@ -212,7 +212,7 @@ func (s *shares) each(
 	return exchange()
 }
 
-// usedOf returns at most n of ids, the same ones each time, in an order of their own.
+// usedOf returns at most n of ids, in a random order that seed fixes.
 func usedOf(ids []uint32, n int, seed uint64) []uint32 {
 	used := slices.Clone(ids)
 	sample.Shuffle(used, seed, -1)

@@ -33,6 +33,10 @@ func (d *Driver) Checkpoint(ctx context.Context) error {
 	if err := d.join(ctx, s); err != nil {
 		return err
 	}
+	at.SoFar.Workers = d.Result.Workers // which join has set
+	if err := s.Put(d.about.Progress, progress); err != nil {
+		return err
+	}
 	if !d.follows() {
 		if err := d.Dir.AddCheckpoint(d.Updates(), s.Tensors, s.Meta, d.KeepCheckpoints); err != nil {
 			return err

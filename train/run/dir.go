@@ -30,7 +30,7 @@ type Dir struct {
 	metrics metrics
 	record  *Record // of the run that is to be resumed; nil: a new one
 	found   string  // a note for the user on how the record was found; mostly empty
-	of      string  // the run's directory, if this is one of its workers'; else empty
+	of      string  // the run's directory, if d is another worker's than worker 0's; else empty
 }
 
 // Create makes the directory path, which must not exist or be empty.
@@ -282,7 +282,7 @@ func (d *Dir) Found() string { return d.found }
 // Path is where the run is.
 func (d *Dir) Path() string { return d.path }
 
-// run returns the directory that the run is resumed by.
+// run returns the directory to resume the run with.
 func (d *Dir) run() string { return cmp.Or(d.of, d.path) }
 
 // FS returns the file system that the run is on.

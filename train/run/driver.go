@@ -240,7 +240,7 @@ func (d *Driver) CloseBackend() {
 // pages.
 func (d *Driver) CheckMemory(weights int64, remedy string) error {
 	// Four numbers of four bytes a weight: its value, its gradient, its two moments.
-	need := 16 * weights
+	need := 16 * weights * int64(d.Hooks.Group.Hosted())
 	available, err := kernels.AvailableMemory()
 	if err != nil || need <= available {
 		return nil // it fits; or the memory is not known, and the system decides

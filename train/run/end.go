@@ -16,9 +16,9 @@ func Ended(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
 }
 
-// outside reports whether err came from the machine, or from another worker: a read or an
-// allocation that failed. Running again may succeed, and as a rule no step is half done, since a
-// step allocates, and hears of other workers, before it changes a weight.
+// outside reports whether a read or an allocation failed, or another worker did. Running again may
+// succeed, and as a rule no step is half done, since a step allocates, and hears of other workers,
+// before it changes a weight.
 func outside(err error) bool {
 	var read *disk.ReadError
 	var memory *kernels.MemoryError
@@ -40,6 +40,9 @@ func lostDevice(err error) bool {
 // after an error of a device.
 func (d *Dir) cutShort(ctx context.Context, r *Result, err error, torn bool, save func() error) error {
 	again := "go on with gnnstore train {resume} {run} " + d.run()
+	if d.of != "" { // worker 0 saves, if it can
+		torn = true
+	}
 	switch {
 	case Ended(ctx, err):
 		r.Status = Interrupted

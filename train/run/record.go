@@ -46,7 +46,8 @@ type Record struct {
 	// BlendRule is the number of the rule by which Options.Mitigate blends memories. It is absent
 	// if none are blended, and in runs by the first rule.
 	BlendRule int `json:"blend_rule,omitempty"`
-	// Workers is the number of workers, and Peers names them; absent where there is one.
+	// Workers is the number of workers in the newest part of the run, and Peers names them; absent
+	// where there is one.
 	Workers int         `json:"workers,omitempty"`
 	Peers   []dist.Peer `json:"peers,omitempty"`
 	Version string      `json:"version"`

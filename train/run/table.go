@@ -460,18 +460,18 @@ var Table = setting.Table[Options]{
 		In: func(o *Options) value {
 			return setting.Hint(setting.Word(&o.Dist).Empty("auto"), "off", "local:V", "mpi", "mpi:V")
 		},
-		Help: "workers that train together: local:V, V workers in this process; mpi, a worker for each process that mpirun, mpiexec or srun " +
-			"has started; mpi:V, V workers in these processes; off, one; auto: mpi if several processes were started"},
+		Help: "how many workers train together, and where: local:V, V in this process; mpi, one in each process that mpirun or mpiexec " +
+			"started; mpi:V, V in those processes; off, one; auto: mpi if several processes were started, else off"},
 	{Key: "parallel", For: spread, Free: anyTime,
 		In: func(o *Options) value { return setting.Word(&o.Parallel, Independent) },
-		Help: "how workers share a step: independent, where each draws for its share of {batch} from the whole dataset, and " +
-			"only gradients travel"},
+		Help: "how workers share a step: independent, where each draws neighbours for its share of {batch} from the whole " +
+			"dataset, and workers exchange only gradients"},
 	{Key: "dist_timeout", For: spread, Free: anyTime,
 		In:   func(o *Options) value { return setting.Parsed(&o.DistTimeout, time.ParseDuration) },
-		Help: "how long workers wait for one that does not come, as 90s or 10m; 0s: for ever"},
+		Help: "how long a worker waits for the others before the run fails, as 90s or 10m; 0s: for ever"},
 	{Key: "mpi_library", For: spread, Free: anyTime,
 		In:   func(o *Options) value { return setting.Word(&o.MPILibrary) },
-		Help: "file of the MPI library (default the one of the launcher's family)"},
+		Help: "file of the MPI library (default found by the launcher)"},
 
 	{Key: "checkpoint_every", Group: "The run", Free: anyTime,
 		In:   func(o *Options) value { return setting.Int(&o.CheckpointEvery).AtLeast(0) },

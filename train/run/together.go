@@ -14,8 +14,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/step"
 )
 
-// WorkersDir is the directory, in the directory of a run, with the directories of its workers but
-// the first: one each, named by its number.
+// WorkersDir is the directory, in the directory of a run, with the directories of workers 1, 2 and
+// so on, each named by its number.
 const WorkersDir = "workers"
 
 // WorkerDir returns the directory of a worker of the run in path.
@@ -26,9 +26,9 @@ func WorkerDir(path string, rank int) string {
 	return filepath.Join(path, WorkersDir, strconv.Itoa(rank))
 }
 
-// follows reports whether this worker is not the first. The first one has the run's directory, and
-// writes its checkpoints and weights. Another one has a directory of its own in it, with its
-// record, metrics and result, and takes the state of a run that is resumed from the first one.
+// follows reports whether this worker is not worker 0. Worker 0 has the run's directory, and writes
+// checkpoints and weights. Each other worker has a directory in it, for its record, metrics and
+// result. On resuming it takes its state from worker 0.
 func (d *Driver) follows() bool { return d.Hooks.Group.Rank() > 0 }
 
 // placed is where worker 0 has the run, for the other workers.
@@ -73,8 +73,8 @@ func (d *Driver) openDirs(ctx context.Context, open func() (*Dir, error)) (dir *
 	return openWorker(first, g.Rank())
 }
 
-// openWorker opens the directory of a worker that is not the first. What an earlier part of the run
-// has left in it counts for nothing.
+// openWorker opens the directory of a worker that is not worker 0. It ignores files of an earlier
+// part of the run.
 func openWorker(first placed, rank int) (*Dir, error) {
 	path := WorkerDir(first.Path, rank)
 	if len(first.Record) == 0 {
@@ -134,7 +134,7 @@ func (d *Driver) meet(ctx context.Context, version string) error {
 			continue
 		}
 		if differs := other.differs(first); differs != "" {
-			return fmt.Errorf("%s and worker 0 are not alike: %s", g.Name(p), differs)
+			return fmt.Errorf("%s differs from worker 0: %s", g.Name(p), differs)
 		}
 	}
 	return nil
@@ -174,19 +174,16 @@ func (i introduction) differs(first introduction) string {
 	return ""
 }
 
-// tellWorkers tells the other workers, unless they know, that the epochs of this one have ended
-// with err, so that all of them end at the same step. It returns err.
+// tellWorkers tells the other workers that the epochs of this one have failed with err, so that all
+// end at the same step. It returns err. If ctx has ended, all know.
 func (d *Driver) tellWorkers(ctx context.Context, err error) error {
-	if !Ended(ctx, err) {
-		return d.Hooks.Group.Leave(err)
+	if Ended(ctx, err) {
+		return err
 	}
-	if failed := d.Hooks.Group.Stop(); failed != nil {
-		return failed
-	}
-	return err
+	return d.Hooks.Group.Leave(err)
 }
 
-// ofWorker is the key of the progress of a worker, but the first, in the metadata of a checkpoint.
+// ofWorker is the key of the progress of a worker other than 0 in the metadata of a checkpoint.
 func ofWorker(rank int) string { return fmt.Sprintf("gnnstore.worker.%d", rank) }
 
 // join brings the progress of all workers together, for a checkpoint. It refuses weights that
@@ -194,7 +191,11 @@ func ofWorker(rank int) string { return fmt.Sprintf("gnnstore.worker.%d", rank) 
 // progress alone.
 func (d *Driver) join(ctx context.Context, s *checkpoint.State) error {
 	g := d.Hooks.Group
-	if g.Size() == 1 || g.Ended() {
+	if g.Size() == 1 {
+		d.Result.Workers = nil
+		return nil
+	}
+	if g.Ended() {
 		return nil
 	}
 	type state struct {
@@ -228,8 +229,8 @@ func (d *Driver) join(ctx context.Context, s *checkpoint.State) error {
 			continue
 		}
 		if other.Weights != first.Weights {
-			return fmt.Errorf("%s has other weights than worker 0 after step %d: one of the two has computed wrongly, "+
-				"as by a fault of its memory; resume from the checkpoint before, without the machine at fault", g.Name(p), d.Updates())
+			return fmt.Errorf("%s has other weights than worker 0 after step %d: one of them computed wrongly; "+
+				"its memory may be faulty. Resume from the checkpoint before, without that machine", g.Name(p), d.Updates())
 		}
 		s.Meta[ofWorker(p)] = other.Progress
 	}
@@ -289,8 +290,8 @@ func (d *Driver) follow(ctx context.Context) error {
 	return d.load(ctx, &checkpoint.State{Tensors: tensors, Meta: meta})
 }
 
-// own puts this worker's counters in the place of worker 0's. Where the checkpoint has none, since
-// another number of workers has made it, they begin at 0.
+// own replaces worker 0's counters by this worker's. They begin at 0 if the checkpoint has none, or
+// is of another number of workers.
 func (d *Driver) own(meta map[string]string) error {
 	p := &Progress{}
 	if err := json.Unmarshal([]byte(meta[d.about.Progress]), p); err != nil {
@@ -311,7 +312,8 @@ func (d *Driver) own(meta map[string]string) error {
 	return err
 }
 
-// resultFollowed is Dir.resultSoFar with the epochs of worker 0, which this worker records anew.
+// resultFollowed does for followers what Dir.resultSoFar does. It takes worker 0's epochs, and
+// writes them to this worker's metrics.
 func (d *Driver) resultFollowed(at *Progress) (*Result, error) {
 	r := at.result(d.Result, d.followed)
 	for _, e := range d.followed {

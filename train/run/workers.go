@@ -10,8 +10,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/task"
 )
 
-// WorkerOptions says by how many workers a run is trained, and how they are connected. The number
-// of workers decides the last bits of results; nothing else here does.
+// WorkerOptions says by how many workers a run is trained, and how they are connected. Only the
+// number of workers affects results.
 type WorkerOptions struct {
 	// Dist is as dist.ParseWay reads it; empty: one worker.
 	Dist string `json:"dist,omitempty"`
@@ -55,7 +55,7 @@ func (o Options) validateWorkers() []error {
 // has some.
 func (o WorkerOptions) CheckLearnt(learns bool) error {
 	if o.Spread() && learns {
-		return fmt.Errorf("{dist} %s: a learnt row has one owner, and with {parallel} %s each worker would change its own; "+
+		return fmt.Errorf("{dist} %s: with {parallel} %s each worker would change its own copy of learnt rows; "+
 			"give the types {input} TYPE=table or TYPE=constant, or leave {dist} out", o.Dist, Independent)
 	}
 	return nil

@@ -128,8 +128,8 @@ type Launched struct {
 }
 
 // Compute adds the gradients of a batch's mean loss to the parameters' gradients, which are zero
-// before the first step and after each Update. A batch without seeds has none. A loss that is not
-// finite is found by [Launched.Wait].
+// before the first step and after each Update. A batch without seeds adds nothing. A loss that is
+// not finite is found by [Launched.Wait].
 func (s *Stepper) Compute(in Input) (err error) {
 	s.Feed.turn()
 	s.learnt, s.now = s.learnt[:0], Launched{s: s, held: in.Held, updates: s.Optim.Steps()}

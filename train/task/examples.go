@@ -17,7 +17,7 @@ type examples struct {
 	// these ends themselves.
 	src, dst []uint32
 	links    [][2]uint32
-	first    int      // number of the first link in its step, where other workers have others
+	first    int      // index in the step of this worker's first link
 	of       []uint32 // index of each link's relation, as learnt; empty where there is one
 	sides    []side
 
@@ -149,7 +149,8 @@ func filtered(key uint64, i, nodes int, isLink func(v uint32) bool) uint32 {
 	return v
 }
 
-// draw adds the sides of negatives n, in chunks of positives. The first of x begins a chunk. Links
+// draw adds the sides of negatives n, in chunks of positives. x.first is a
+// multiple of chunk if negatives are shared. Links
 // go from nodes of type src, sources in number, to nodes of type dst, targets in number. linked
 // reports whether the pair from u to v must not be a negative of positive i. Only filtered
 // negatives call it.

@@ -217,7 +217,7 @@ func (k *Links) of(x *examples, step int) {
 		func(i int, u, v uint32) bool { return r.Src == r.Dst && u == v || k.trainedOn(x.relation(i), u, v) })
 }
 
-// together returns the number of positives that share negatives, and so a worker.
+// together returns the number of positives that share negatives. They stay on one worker.
 func (k *Links) together() int {
 	if k.negatives.Way == Shared || k.negatives.Way == InBatch {
 		return k.links.Chunk
@@ -422,9 +422,9 @@ func (k *Links) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 	}, nil
 }
 
-// sigmoidLoss starts the backward pass from BCE: the mean over all positives and the mean over all
-// negatives of the step, in these numbers. scores has the scores of positives, and then of the
-// negatives of each side. The function that it returns adds up the loss.
+// sigmoidLoss starts the backward pass from BCE: the sum of the means over the positives and over
+// the negatives of the step. all and negatives count them, on all workers. scores has the scores of
+// positives, and then of the negatives of each side. The function that it returns adds up the loss.
 func (k *Links) sigmoidLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var, all, negatives int) func() float64 {
 	most := 0
 	for _, s := range scores[1:] {

@@ -64,14 +64,14 @@ func (o *Options) steps(examples int64) int {
 	return n
 }
 
-// share returns this worker's part of n examples of a step, which are cut between groups of each
-// examples: lo to hi-1.
-func (o *Options) share(n, each int) (lo, hi int) {
+// share returns this worker's part of n examples of a step: lo to hi-1. Each group of examples
+// stays on one worker.
+func (o *Options) share(n, group int) (lo, hi int) {
 	if o.Share == nil {
 		return 0, n
 	}
-	lo, hi = o.Share((n + each - 1) / each)
-	return min(lo*each, n), min(hi*each, n)
+	lo, hi = o.Share((n + group - 1) / group)
+	return min(lo*group, n), min(hi*group, n)
 }
 
 // batch returns the examples of a step among so many: lo to hi-1.
@@ -187,7 +187,7 @@ func (k *Nodes) Whole(step int) []uint32 {
 	return k.order[lo:hi]
 }
 
-// seedCount returns the number of seeds of all workers in a step. own are this worker's.
+// seedCount returns the number of seeds of all workers in a step. own has the seeds of this worker.
 func (k *Nodes) seedCount(in step.Input, own []uint32) int {
 	if k.options.Share == nil {
 		return len(own)

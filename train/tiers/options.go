@@ -38,8 +38,8 @@ type Options struct {
 	// measurements: bytes and transfers a second, as disk.ParseRate reads them. Default: nothing is
 	// slowed.
 	DiskRate string `json:"disk_rate,omitempty"`
-	// Hosted is the number of workers that share the process, and so each of the budgets here; 0
-	// and 1: one. It is not recorded.
+	// Hosted is the number of workers in this process, which share the budgets here; 0 means 1. It
+	// is not recorded.
 	Hosted int `json:"-"`
 	// Cache is the budgets and policies of feature rows. HostBytes may be Auto: a part of
 	// MemoryBytes.
