@@ -25,7 +25,7 @@ func (w wires) Library() string { return "" }
 func (w wires) Abort()          {}
 func (w wires) Close() error    { return nil }
 func (w wires) AllToAll(ctx context.Context, _ Lane, send, recv [][]byte) error {
-	return end{w.lane, w.rank}.AllToAll(ctx, send, recv)
+	return end(w).AllToAll(ctx, send, recv)
 }
 
 // hosts returns processes that host workers together.
