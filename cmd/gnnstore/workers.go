@@ -56,7 +56,7 @@ func trainProcesses(cmd *cobra.Command, dataset string, o *trainOptions, workers
 	ctx, stdout, stderr := cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 	host, err := dist.Open(dist.Options{
 		Way: dist.MPI, Workers: workers, Library: o.MPILibrary, Timeout: o.DistTimeout, Getenv: os.Getenv,
-		Late: func(err error) { printf(stderr, "gnnstore: %s\n", withFlags(oneLine(err))) },
+		Fatal: func(err error) { printf(stderr, "gnnstore: %s\n", withFlags(oneLine(err))) },
 	})
 	if err != nil {
 		return err

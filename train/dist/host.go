@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -27,9 +28,9 @@ type Options struct {
 	// Timeout bounds the time that a worker waits for the others in an exchange. Default 0:
 	// for ever.
 	Timeout time.Duration
-	// Late gets the error of a worker of another process that does not come, before all processes
-	// are ended; nil: nobody does.
-	Late func(error)
+	// Fatal gets the error of an exchange among processes, before all of them are ended; nil: nobody
+	// does.
+	Fatal func(error)
 	// Getenv reads the environment that the launcher has made: os.Getenv.
 	Getenv func(key string) string
 }
@@ -129,15 +130,16 @@ func (h *Host) Library() string { return h.link.Library() }
 // returns [ErrStopped], and then the contexts of their work end, too: not before, so that no worker
 // leaves another one waiting.
 //
-// If a worker does not come, Run does not wait for it, and ends the other processes.
+// If a worker does not come, Run does not wait for it. If it is of another process, or an exchange
+// among processes fails, Run ends all processes, this one too.
 func (h *Host) Run(ctx context.Context, work func(ctx context.Context, g *Group) error) error {
-	type end struct {
+	type ended struct {
 		rank int
 		err  error
 	}
-	ends := make(chan end, h.Hosted())
+	ends := make(chan ended, h.Hosted())
 	for rank := h.first; rank < h.last; rank++ {
-		go func() { ends <- end{rank, h.worker(ctx, rank, work)} }()
+		go func() { ends <- ended{rank, h.worker(ctx, rank, work)} }()
 	}
 	expected := map[int]bool{}
 	for rank := h.first; rank < h.last; rank++ {
@@ -157,13 +159,22 @@ func (h *Host) Run(ctx context.Context, work func(ctx context.Context, g *Group)
 			}
 		}
 	}
-	if weight(first) == lateness && h.Processes() > 1 {
-		if h.Late != nil {
-			h.Late(first)
+	if h.broken() && h.Processes() > 1 { // other processes cannot be told
+		if h.Fatal != nil {
+			h.Fatal(first)
 		}
-		h.link.Abort() // the others cannot be told
+		h.link.Abort()
 	}
 	return first
+}
+
+// broken reports whether an exchange has failed: workers did not come, or the library failed.
+func (h *Host) broken() bool {
+	return slices.ContainsFunc(h.lanes[:], func(l *lane) bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.broken != nil
+	})
 }
 
 // worker is Run for one worker.
