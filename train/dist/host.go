@@ -28,8 +28,8 @@ type Options struct {
 	// Timeout bounds the time that a worker waits for the others in an exchange. Default 0:
 	// for ever.
 	Timeout time.Duration
-	// Fatal gets the error of an exchange among processes, before all of them are ended; nil: nobody
-	// does.
+	// Fatal gets the error of an exchange among processes, before all of them are ended; nil:
+	// nobody does.
 	Fatal func(error)
 	// Getenv reads the environment that the launcher has made: os.Getenv.
 	Getenv func(key string) string
