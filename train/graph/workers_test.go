@@ -116,11 +116,19 @@ func TestWorkersNearOne(t *testing.T) {
 			change(&o)
 			o.Epochs, o.LR, o.Dropout = 1, 3e-5, 0
 			want := trained(t, ds, o)
+			still := o
+			still.LR = 1e-30 // weights keep their bits
+			first := trained(t, ds, still)
 			for _, workers := range []int{2, 4} {
 				got := sameBy(t, ds, workers, o)
 				require.InEpsilon(t, want.Losses[0], got.Losses[0], 1e-5)
 				require.Equal(t, want.Epochs[0].TrainAcc, got.Epochs[0].TrainAcc)
 				require.InDelta(t, *want.Best.ValidAcc, *got.Best.ValidAcc, 0.02)
+				// Logits have the same bits: so have the losses of rows, but for the order of their sum.
+				got = sameBy(t, ds, workers, still)
+				require.InEpsilon(t, first.Losses[0], got.Losses[0], 1e-12)
+				require.Equal(t, *first.Best.ValidAcc, *got.Best.ValidAcc)
+				require.Equal(t, *first.Best.TestAcc, *got.Best.TestAcc)
 			}
 		})
 	}
