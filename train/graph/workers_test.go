@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 	"syscall"
@@ -279,4 +280,28 @@ func TestWorkersTasks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWorkersBegunAnew: a run that was killed before it was on record begins anew in the
+// directories that it left, and one on another machine is not written over.
+func TestWorkersBegunAnew(t *testing.T) {
+	ds := open(t, storetest.Communities(200, 4, 8, 16, 2))
+	o := small()
+	o.Epochs = 1
+	path := filepath.Join(t.TempDir(), "run")
+	for _, dir := range []string{path, run.WorkerDir(path, 1)} {
+		d, err := run.Create(dir)
+		require.NoError(t, err)
+		require.NoError(t, d.Close())
+	}
+	_, err := byWorkers(t, ds, 2, o, again(path), nil)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(filepath.Join(path, run.RecordFile)))
+	require.NoError(t, os.RemoveAll(filepath.Join(path, run.CheckpointDir)))
+	for _, name := range []string{run.ResultFile, run.BestFile, run.LastFile, "encodings.json"} {
+		_ = os.Remove(filepath.Join(path, name))
+	}
+	_, err = byWorkers(t, ds, 2, o, again(path), nil)
+	require.ErrorContains(t, err, "worker 1 of 2")
+	require.ErrorContains(t, err, run.WorkerDir(path, 1)+": it holds a run; choose another with {run}")
 }

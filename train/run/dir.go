@@ -186,7 +186,7 @@ func Open(path string) (*Dir, *Record, error) {
 // OpenOn is Open on a file system of the caller's.
 func OpenOn(fsys vfs.FS, path string) (_ *Dir, _ *Record, err error) {
 	// The files of a run that was killed before its record was written.
-	left := []string{runLock, MetricsFile, RecordFile + ".tmp"}
+	left := []string{runLock, MetricsFile, RecordFile + ".tmp", WorkersDir}
 	if !holdsRun(fsys, path) {
 		if err := holdsOnly(fsys, path, left); err != nil {
 			return nil, nil, err

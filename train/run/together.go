@@ -78,11 +78,15 @@ func (d *Driver) openDirs(ctx context.Context, open func() (*Dir, error)) (dir *
 func openWorker(first placed, rank int) (*Dir, error) {
 	path := WorkerDir(first.Path, rank)
 	if len(first.Record) == 0 {
-		d, err := Create(path)
-		if err == nil {
-			d.of = first.Path
+		d, record, err := Open(path) // a run that was killed before its record may have left files
+		if err == nil && record != nil {
+			err = errors.Join(fmt.Errorf("run directory %s: it holds a run; choose another with {run}", path), d.Close())
 		}
-		return d, err
+		if err != nil {
+			return nil, err
+		}
+		d.of = first.Path
+		return d, nil
 	}
 	record, err := DecodeRecord(first.Record)
 	if err != nil {
