@@ -49,19 +49,19 @@ func TestNPY(t *testing.T) {
 
 func TestMisuse(t *testing.T) {
 	for want, args := range map[string][]string{
-		"there are: bench curves, depend":  nil,
-		"-dataset is missing":              {"windows"},
-		"-batch and -steps":                {"policies", "-steps", "-1"},
-		"unknown disk engine":              {"policies", "-engine", "tape"},
-		"both above 0":                     {"policies", "-device", "70000,0"},
-		"-python is missing":               {"step"},
-		"lower -batches":                   {"samplers", "-python", "none", "-dataset", storetest.Build(t, storetest.Communities(300, 5, 8, 16, 1))},
-		"at least 1":                       {"kernels", "-rounds", "0"},
-		"one argument too many":            {"kernels", "all"},
-		"neighbours at each hop":           {"dependent", "-dataset", "ten.gnn", "-fanout", "15,0"},
-		"neither a number of steps from 1": {"dependent", "-dataset", "ten.gnn", "-kappa", "0"},
-		"share of the feature":             {"dependent", "-dataset", "ten.gnn", "-cache", "60000"},
-		"set GNNSTORE_DATA":                {"curves", "-data", ""},
+		"there are: bench coop, curves, depend": nil,
+		"-dataset is missing":                   {"windows"},
+		"-batch and -steps":                     {"policies", "-steps", "-1"},
+		"unknown disk engine":                   {"policies", "-engine", "tape"},
+		"both above 0":                          {"policies", "-device", "70000,0"},
+		"-python is missing":                    {"step"},
+		"lower -batches":                        {"samplers", "-python", "none", "-dataset", storetest.Build(t, storetest.Communities(300, 5, 8, 16, 1))},
+		"at least 1":                            {"kernels", "-rounds", "0"},
+		"one argument too many":                 {"kernels", "all"},
+		"neighbours at each hop":                {"dependent", "-dataset", "ten.gnn", "-fanout", "15,0"},
+		"neither a number of steps from 1":      {"dependent", "-dataset", "ten.gnn", "-kappa", "0"},
+		"share of the feature":                  {"dependent", "-dataset", "ten.gnn", "-cache", "60000"},
+		"set GNNSTORE_DATA":                     {"curves", "-data", ""},
 	} {
 		require.ErrorContains(t, compare(context.Background(), io.Discard, args), want)
 	}

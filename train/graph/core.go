@@ -131,7 +131,9 @@ type core struct {
 // it opened.
 func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks, in internal) (_ *core, err error) {
 	c := &core{Driver: run.Driver{Options: o.WithDefaults(), Hooks: h}, internal: in}
-	c.Hosted = h.Group.Hosted()
+	if n := h.Group.Hosted(); n > 1 {
+		c.Hosted = n
+	}
 	if err := c.OpenBackend(); err != nil {
 		return nil, err
 	}

@@ -125,7 +125,8 @@ func TestWorkersNearOne(t *testing.T) {
 				require.InEpsilon(t, want.Losses[0], got.Losses[0], 1e-5)
 				require.Equal(t, want.Epochs[0].TrainAcc, got.Epochs[0].TrainAcc)
 				require.InDelta(t, *want.Best.ValidAcc, *got.Best.ValidAcc, 0.02)
-				// Logits have the same bits: so have the losses of rows, but for the order of their sum.
+				// Logits have the same bits: so have the losses of rows, but for the order of their
+				// sum.
 				got = sameBy(t, ds, workers, still)
 				require.InEpsilon(t, first.Losses[0], got.Losses[0], 1e-12)
 				require.Equal(t, *first.Best.ValidAcc, *got.Best.ValidAcc)
