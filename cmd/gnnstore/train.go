@@ -371,7 +371,7 @@ func resumeTrain(cmd *cobra.Command, dataset string, o *trainOptions) error {
 	}
 	again.modelGiven = true
 	if !o.given.Given("dist") {
-		again.resumeWorkers(record, dist.Off)
+		again.resumeWorkers(record)
 	}
 	if err := again.Resumes(record.Options); err != nil {
 		return fmt.Errorf("resume %s: %w", o.run, err)

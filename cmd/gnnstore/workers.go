@@ -16,8 +16,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// findWorkers replaces --dist auto by what it means in this process. It returns the way in which
-// workers are connected, and their number if that was given.
+// findWorkers resolves --dist auto for this process. It returns the connection of the workers, and
+// their number if --dist has it.
 func (o *trainOptions) findWorkers() (dist.Way, int, error) {
 	way, workers, err := dist.ParseWay(o.Dist)
 	if err != nil {
@@ -33,18 +33,13 @@ func (o *trainOptions) findWorkers() (dist.Way, int, error) {
 }
 
 // resumeWorkers sets Dist to the number of workers that the run had.
-func (o *trainOptions) resumeWorkers(record *run.Record, way dist.Way) {
-	switch workers := max(record.Workers, 1); {
-	case way == dist.MPI:
-		o.Dist = way.Text(workers)
-	case workers > 1:
-		o.Dist = dist.Local.Text(workers)
-	default:
-		o.Dist = ""
+func (o *trainOptions) resumeWorkers(record *run.Record) {
+	if o.Dist = ""; record.Workers > 1 {
+		o.Dist = dist.Local.Text(record.Workers)
 	}
 }
 
-// start has what process 0 has found, for all processes.
+// start is the run that process 0 has found. It tells all processes of it.
 type start struct {
 	Record []byte `json:"record,omitempty"` // of a run that is resumed
 	Done   bool   `json:"done,omitempty"`   // and that has ended
@@ -111,9 +106,6 @@ func trainProcesses(cmd *cobra.Command, dataset string, o *trainOptions, workers
 			return misuse(fail(err))
 		}
 		host.Timeout = o.DistTimeout
-		if !o.given.Given("dist") {
-			o.resumeWorkers(record, dist.MPI)
-		}
 		if err := o.Resumes(record.Options); err != nil {
 			return fail(fmt.Errorf("resume %s: %w", o.run, err))
 		}

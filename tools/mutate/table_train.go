@@ -141,7 +141,7 @@ var training = []mutant{
 		old: `return len(k.Whole(in.Step))`, new: `return len(own)`,
 		breaks: "gradients grow with the number of workers", tests: "TestWorkersNearOne"},
 	{id: "workers-evaluate", file: "train/infer/workers.go", in: "Evaluator.sampledSteps", pkg: "train/graph",
-		old: `return seeds(step*of + rank)`, new: `return seeds(step)`,
+		old: `byType[t] = seeds(step*of + rank)`, new: `byType[t] = seeds(step)`,
 		breaks: "workers evaluate the first nodes alone", tests: "TestWorkersNearOne"},
 	{id: "micro-f1", file: "train/task/nodes.go", in: "Nodes.sigmoidLoss", pkg: "train/graph",
 		old: `Hits: 2 * tp, Of: 2*tp + wrong`, new: `Hits: tp, Of: tp + wrong`,

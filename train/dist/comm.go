@@ -8,22 +8,11 @@ import (
 	"time"
 )
 
-// Comm is a worker's end of one lane. Calls on different lanes do not wait for each other.
-type Comm interface {
-	Rank() int // the worker, from 0
-	Size() int // the number of workers
-	// AllToAll sends send[p] to worker p, and fills recv[p] with the bytes that p sends. Both ends
-	// know the lengths. Every worker calls it, one call at a time. send is not changed. The end of
-	// ctx is an error. After an error no worker of the process can use the lane.
-	AllToAll(ctx context.Context, send, recv [][]byte) error
-}
+// laneNumber numbers the lanes of a run. Exchanges on one lane do not wait for those on another.
+type laneNumber int
 
-// A Lane is a separate line of exchanges. Lanes do not wait for each other.
-type Lane int
-
-// Lanes of a run.
 const (
-	Steps Lane = iota // what the steps, the evaluation and checkpoints exchange
+	steps laneNumber = iota // for the steps, the evaluation and the checkpoints
 	lanes
 )
 
@@ -31,7 +20,7 @@ const (
 type link interface {
 	Rank() int // of this process
 	Size() int // processes
-	AllToAll(ctx context.Context, lane Lane, send, recv [][]byte) error
+	AllToAll(ctx context.Context, lane laneNumber, send, recv [][]byte) error
 	Library() string // "" where there is none
 	// Abort ends all processes, this one too.
 	Abort()
@@ -46,21 +35,21 @@ func (alone) Size() int       { return 1 }
 func (alone) Library() string { return "" }
 func (alone) Abort()          {}
 func (alone) Close() error    { return nil }
-func (alone) AllToAll(_ context.Context, _ Lane, send, recv [][]byte) error {
+func (alone) AllToAll(_ context.Context, _ laneNumber, send, recv [][]byte) error {
 	copy(recv[0], send[0])
 	return nil
 }
 
 // lane joins the calls of the workers of a process into one exchange among processes.
 type lane struct {
-	number Lane
+	number laneNumber
 	host   *Host
 
 	mu      sync.Mutex
 	now     *meeting
 	broken  error
-	packed  [][]byte // by process: what goes there
-	arrived [][]byte // by process: what comes from there
+	packed  [][]byte // message to each process
+	arrived [][]byte // message from each process
 }
 
 // meeting is one call of AllToAll by every worker of a process.
@@ -85,7 +74,10 @@ type end struct {
 func (e end) Rank() int { return e.rank }
 func (e end) Size() int { return e.host.workers }
 
-// AllToAll implements Comm. The last worker that comes exchanges for all.
+// AllToAll sends send[p] to worker p, and fills recv[p] with the bytes that p sends. Both ends know
+// the lengths. Every worker calls it, one call at a time; the last one to come exchanges for the
+// workers of its process. send is not changed. The end of ctx is an error. After an error no worker
+// of the process can use the lane.
 func (e end) AllToAll(ctx context.Context, send, recv [][]byte) error {
 	if len(send) != e.Size() || len(recv) != e.Size() {
 		panic(fmt.Sprintf("dist: AllToAll of %d and %d messages among %d workers", len(send), len(recv), e.Size()))

@@ -24,7 +24,7 @@ func (w wires) Size() int       { return w.host.workers }
 func (w wires) Library() string { return "" }
 func (w wires) Abort()          {}
 func (w wires) Close() error    { return nil }
-func (w wires) AllToAll(ctx context.Context, _ Lane, send, recv [][]byte) error {
+func (w wires) AllToAll(ctx context.Context, _ laneNumber, send, recv [][]byte) error {
 	return end(w).AllToAll(ctx, send, recv)
 }
 
@@ -35,7 +35,7 @@ func hosts(processes, workers int, o Options) (all []*Host) {
 		panic(err)
 	}
 	for p := range processes {
-		h := newHost(wires{between.lanes[Steps], p}, o)
+		h := newHost(wires{between.lanes[steps], p}, o)
 		if err := h.SetWorkers(workers); err != nil {
 			panic(err)
 		}
@@ -355,7 +355,7 @@ func TestAlone(t *testing.T) {
 }
 
 func TestHeader(t *testing.T) {
-	h := header{Sums, failed, 1 << 40, At{3, 9}, 7, 1 << 33, 1 << 50}
+	h := header{sums, failed, 1 << 40, At{3, 9}, 7, 1 << 33, 1 << 50}
 	b := make([]byte, headerBytes)
 	h.put(b)
 	var got header
@@ -410,7 +410,7 @@ func TestResolve(t *testing.T) {
 		_, err := Local.Resolve(env(key, "4"))
 		require.ErrorContains(t, err, "has started 4 processes")
 		got, err := Auto.Resolve(env(key, "4"))
-		if HasMPI {
+		if hasMPI {
 			require.NoError(t, err)
 			require.Equal(t, MPI, got)
 		} else {

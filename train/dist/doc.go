@@ -8,8 +8,8 @@
 // of the workers, so that the result has the same bits on every worker and for every number of
 // processes.
 //
-// Beneath is one operation, all-to-all of bytes, of a [Comm]. Workers of one process copy to each
-// other. Processes exchange by MPI, in builds with the tag mpi.
+// Every method is built on one operation: each worker sends bytes to each worker. Workers of one
+// process copy to each other. Processes exchange by MPI, in builds with the tag mpi.
 //
 // # How a run ends
 //
@@ -19,8 +19,8 @@
 // different exchanges, all get an error. After [Options.Timeout] the wait for a worker that does
 // not come is an error, which names it if it is in the same process.
 //
-// Memory: what a method returns is the caller's until the Group's next call, unless it says
-// otherwise. Concurrency: each Group belongs to one goroutine at a time.
+// Memory: a method returns bytes that are the caller's. Concurrency: each Group belongs to one
+// goroutine at a time.
 //
 // Start reading at [Group.Sum].
 //
@@ -29,6 +29,6 @@
 //   - Reductions of the MPI library: their order of adding follows the library, the number of
 //     processes and the size of messages, and so would the last bits of the weights.
 //   - Cgo: a program would be of one family of MPI libraries, and need its headers to be built.
-//   - Connections of our own: launching, trust and tuning for each kind of network are what
-//     schedulers have MPI for.
+//   - Connections of our own: schedulers launch MPI programs, secure them and tune them for each
+//     kind of network.
 package dist

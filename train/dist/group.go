@@ -14,7 +14,7 @@ import (
 
 // Group is one worker's view of all workers. A nil Group means one worker.
 type Group struct {
-	comm    Comm
+	end     end
 	timeout time.Duration
 	hosted  int
 	library string // of MPI
@@ -27,7 +27,7 @@ type Group struct {
 	ended   error       // why nothing can be exchanged any more
 
 	heads, came [][]byte  // of headers, by worker
-	others      []float32 // of Sum: the others' numbers that this worker adds up
+	others      []float32 // of Sum: other workers' numbers that this one adds up
 	waited      time.Duration
 }
 
@@ -36,7 +36,7 @@ func (g *Group) Rank() int {
 	if g == nil {
 		return 0
 	}
-	return g.comm.Rank()
+	return g.end.Rank()
 }
 
 // Size returns the number of workers.
@@ -44,7 +44,7 @@ func (g *Group) Size() int {
 	if g == nil {
 		return 1
 	}
-	return g.comm.Size()
+	return g.end.Size()
 }
 
 // Hosted returns the number of workers that share this process.
@@ -99,7 +99,7 @@ func (g *Group) Gather(ctx context.Context, at At, own []byte) ([][]byte, error)
 	if g == nil {
 		return [][]byte{own}, nil
 	}
-	return g.gather(ctx, Bytes, at, own)
+	return g.gather(ctx, results, at, own)
 }
 
 // Broadcast returns the bytes that worker 0 gives, on every worker.
@@ -114,12 +114,12 @@ func (g *Group) Broadcast(ctx context.Context, at At, own []byte) ([]byte, error
 	return all[0], nil
 }
 
-func (g *Group) gather(ctx context.Context, kind Kind, at At, own []byte) ([][]byte, error) {
+func (g *Group) gather(ctx context.Context, of kind, at At, own []byte) ([][]byte, error) {
 	send, lengths := make([][]byte, g.Size()), make([]int, g.Size())
 	for p := range send {
 		send[p], lengths[p] = own, len(own)
 	}
-	heads, err := g.begin(ctx, header{kind: kind, at: at}, lengths, "")
+	heads, err := g.begin(ctx, header{kind: of, at: at}, lengths, "")
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (g *Group) Sum(ctx context.Context, at At, beside []byte, x []float32) ([][
 		lengths[p] = max(len(beside), 4*len(g.part(x, p)))
 		send[p], all[p] = beside, make([]byte, len(beside))
 	}
-	heads, err := g.begin(ctx, header{kind: Sums, at: at, numbers: uint64(len(x))}, lengths, "")
+	heads, err := g.begin(ctx, header{kind: sums, at: at, numbers: uint64(len(x))}, lengths, "")
 	if err != nil {
 		return nil, err
 	}
@@ -164,19 +164,20 @@ func (g *Group) Sum(ctx context.Context, at At, beside []byte, x []float32) ([][
 	if err := g.finish(ctx, send, recv, heads); err != nil {
 		return nil, err
 	}
-	var sums [1 << 11]float64 // stays in the nearest cache
-	for lo := 0; lo < len(own); lo += len(sums) {
-		hi := min(lo+len(sums), len(own))
-		clear(sums[:hi-lo])
+	var block [1 << 11]float64 // stays in the nearest cache
+	for lo := 0; lo < len(own); lo += len(block) {
+		hi := min(lo+len(block), len(own))
+		totals := block[:hi-lo]
+		clear(totals)
 		for p := range v {
 			from := own
 			if p != rank {
 				from = other(p)
 			}
-			addTo(sums[:hi-lo], from[lo:hi])
+			addTo(totals, from[lo:hi])
 		}
-		for i, sum := range sums[:hi-lo] {
-			own[lo+i] = float32(sum)
+		for i, x := range totals {
+			own[lo+i] = float32(x)
 		}
 	}
 	for p := range v {
@@ -192,10 +193,9 @@ func (g *Group) part(x []float32, p int) []float32 {
 	return x[lo:hi]
 }
 
-// addTo adds numbers to sums, which are as many.
-func addTo(sums []float64, numbers []float32) {
-	for i, x := range numbers[:len(sums)] {
-		sums[i] += float64(x)
+func addTo(totals []float64, numbers []float32) {
+	for i, x := range numbers[:len(totals)] {
+		totals[i] += float64(x)
 	}
 }
 
@@ -232,8 +232,8 @@ func (g *Group) Leave(err error) error {
 // Ended reports whether nothing can be exchanged any more.
 func (g *Group) Ended() bool { return g != nil && g.ended != nil }
 
-// end records that nothing can be exchanged any more, because of err.
-func (g *Group) end(err error) error {
+// fail records that nothing can be exchanged any more, because of err.
+func (g *Group) fail(err error) error {
 	g.ended = err
 	return err
 }
@@ -262,13 +262,13 @@ func (g *Group) begin(ctx context.Context, own header, lengths []int, text strin
 	// An exchange does not end with ctx, or else the other workers would wait for this one.
 	waiting, done := deadline(context.WithoutCancel(ctx), g.timeout)
 	defer done()
-	if err := g.comm.AllToAll(waiting, g.heads, g.came); err != nil {
-		return nil, g.end(err)
+	if err := g.end.AllToAll(waiting, g.heads, g.came); err != nil {
+		return nil, g.fail(err)
 	}
 	heads := make([]header, g.Size())
 	for p := range heads {
 		if err := heads[p].get(g.came[p]); err != nil {
-			return nil, g.end(fmt.Errorf("worker %d: %w", p, err))
+			return nil, g.fail(fmt.Errorf("worker %d: %w", p, err))
 		}
 	}
 	return heads, g.judge(ctx, own, heads, text)
@@ -277,11 +277,11 @@ func (g *Group) begin(ctx context.Context, own header, lengths []int, text strin
 // judge returns the error that the headers of an exchange give every worker.
 func (g *Group) judge(ctx context.Context, own header, heads []header, text string) error {
 	if slices.ContainsFunc(heads, func(h header) bool { return h.status == failed }) {
-		return g.end(g.failure(ctx, own, heads, text))
+		return g.fail(g.failure(ctx, own, heads, text))
 	}
 	for p, h := range heads {
 		if !h.same(own) {
-			return g.end(fmt.Errorf("worker %d is at %v, and worker %d at %v", p, h, g.Rank(), own))
+			return g.fail(fmt.Errorf("worker %d is at %v, and worker %d at %v", p, h, g.Rank(), own))
 		}
 	}
 	if slices.ContainsFunc(heads, func(h header) bool { return h.status == stopped }) {
@@ -328,10 +328,10 @@ func (g *Group) finish(ctx context.Context, send, recv [][]byte, heads []header)
 	}
 	for r := range int(all) {
 		waiting, done := deadline(context.WithoutCancel(ctx), g.timeout)
-		err := g.comm.AllToAll(waiting, round(send, r, g.most), round(recv, r, g.most))
+		err := g.end.AllToAll(waiting, round(send, r, g.most), round(recv, r, g.most))
 		done()
 		if err != nil {
-			return g.end(err)
+			return g.fail(err)
 		}
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 //	08-15 seq     16-19 epoch   20-23 step     24-27 zero   28-31 rounds
 //	32-39 numbers 40-55 zero    56-63 bytes
 type header struct {
-	kind   Kind
+	kind   kind
 	status status
 	seq    uint64 // exchanges of the lane so far
 	at     At
@@ -24,21 +24,21 @@ type header struct {
 // At is where a run is.
 type At struct{ Epoch, Step int }
 
-// Kind is the purpose of an exchange. Workers in one exchange must have the same Kind.
-type Kind uint8
+// kind is the purpose of an exchange. Workers in one exchange must have the same kind.
+type kind uint8
 
 const (
-	greeting Kind = iota + 1
-	Bytes         // Group.Gather
-	Sums          // Group.Sum
+	greeting kind = iota + 1
+	results       // Group.Gather
+	sums          // Group.Sum
 	farewell
 )
 
-func (k Kind) String() string {
+func (k kind) String() string {
 	switch k {
 	case greeting:
 		return "the start"
-	case Sums:
+	case sums:
 		return "the sum of gradients"
 	case farewell:
 		return "the end"
@@ -77,7 +77,7 @@ func (h *header) get(b []byte) error {
 	if m := le.Uint32(b); m != magic {
 		return fmt.Errorf("its message begins with %#x and not %#x: it is of another version", m, uint32(magic))
 	}
-	h.kind, h.status = Kind(b[4]), status(b[5])
+	h.kind, h.status = kind(b[4]), status(b[5])
 	h.seq = le.Uint64(b[8:])
 	h.at = At{int(le.Uint32(b[16:])), int(le.Uint32(b[20:]))}
 	h.rounds, h.numbers, h.bytes = le.Uint32(b[28:]), le.Uint64(b[32:]), le.Uint64(b[56:])
@@ -86,7 +86,7 @@ func (h *header) get(b []byte) error {
 
 func (h header) String() string {
 	s := fmt.Sprintf("%v, step %d of epoch %d, exchange %d", h.kind, h.at.Step, h.at.Epoch, h.seq)
-	if h.kind == Sums {
+	if h.kind == sums {
 		s += fmt.Sprintf(", with %d numbers", h.numbers)
 	}
 	return s

@@ -31,7 +31,7 @@ type Options struct {
 	// Fatal gets the error of an exchange among processes, before all of them are ended; nil:
 	// nobody does.
 	Fatal func(error)
-	// Getenv reads the environment that the launcher has made: os.Getenv.
+	// Getenv looks up a variable that the launcher has set.
 	Getenv func(key string) string
 }
 
@@ -58,7 +58,7 @@ func Open(o Options) (*Host, error) {
 func newHost(l link, o Options) *Host {
 	h := &Host{Options: o, link: l}
 	for n := range h.lanes {
-		h.lanes[n] = &lane{number: Lane(n), host: h}
+		h.lanes[n] = &lane{number: laneNumber(n), host: h}
 		h.lanes[n].packed, h.lanes[n].arrived = make([][]byte, l.Size()), make([][]byte, l.Size())
 	}
 	return h
@@ -118,9 +118,6 @@ func (h *Host) Hosted() int { return h.last - h.first }
 
 // First reports whether this process hosts worker 0, which prints and writes.
 func (h *Host) First() bool { return h.first == 0 }
-
-// Library names the library that connects the processes; "" if there is one process.
-func (h *Host) Library() string { return h.link.Library() }
 
 // Run calls work for each worker of this process, on a goroutine of its own, and waits for them. If
 // a worker fails, the others are told. Run returns the error of a worker of this process, or else
@@ -242,7 +239,7 @@ func (h *Host) most() int {
 
 func (h *Host) group(rank int, cancel func()) *Group {
 	return &Group{
-		comm: end{h.lanes[Steps], rank}, timeout: h.Timeout, hosted: h.Hosted(), most: h.most(), cancel: cancel,
-		peers: make([]Peer, h.workers), library: h.Library(),
+		end: end{h.lanes[steps], rank}, timeout: h.Timeout, hosted: h.Hosted(), most: h.most(), cancel: cancel,
+		peers: make([]Peer, h.workers), library: h.link.Library(),
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// HasMPI reports whether this program can be one of several processes.
-const HasMPI = true
+// hasMPI reports whether this program can be one of several processes.
+const hasMPI = true
 
 // openMPI initialises the MPI library of the launcher that has started this process.
 func openMPI(o Options) (link, error) {
@@ -46,7 +46,7 @@ type mpi struct {
 // call is work for the thread of the library.
 type call struct {
 	ctx        context.Context
-	lane       Lane
+	lane       laneNumber
 	send, recv [][]byte
 	abort      bool
 	done       chan error
@@ -57,7 +57,7 @@ func (m *mpi) Size() int       { return m.size }
 func (m *mpi) Library() string { return m.name }
 
 // AllToAll implements link.
-func (m *mpi) AllToAll(ctx context.Context, lane Lane, send, recv [][]byte) error {
+func (m *mpi) AllToAll(ctx context.Context, lane laneNumber, send, recv [][]byte) error {
 	c := &call{ctx: ctx, lane: lane, send: send, recv: recv, done: make(chan error, 1)}
 	m.calls <- c
 	return <-c.done
@@ -272,7 +272,7 @@ type engine struct {
 type exchange struct {
 	*call                // nil: none is under way
 	send, recv    []byte // outside the Go heap
-	counts        []byte // int32: counts and places of what is sent, and of what comes
+	counts        []byte // int32s: lengths and offsets to send, then lengths and offsets to receive
 	request       []byte
 	small, broken bool
 }
@@ -366,7 +366,7 @@ func (e *engine) begin(c *call) bool {
 	return true
 }
 
-// start copies what c sends out of the Go heap, and starts the exchange.
+// start copies the messages of c out of the Go heap, and starts the exchange.
 func (e *engine) start(x *exchange, c *call) error {
 	if x.counts == nil {
 		x.counts, x.request = outside(16*e.size), outside(8)

@@ -4,8 +4,8 @@ package dist
 
 import "errors"
 
-// HasMPI reports whether this program can be one of several processes.
-const HasMPI = false
+// hasMPI reports whether this program can be one of several processes.
+const hasMPI = false
 
 func openMPI(Options) (link, error) {
 	return nil, errors.New("this program has no MPI: start gnnstore-mpi, which is built with -tags mpi")

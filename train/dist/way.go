@@ -31,14 +31,14 @@ func ParseWay(text string) (w Way, workers int, err error) {
 		!found && w == Local, found && err != nil:
 		return "", 0, fmt.Errorf("%q: there are auto, off, local:V, mpi and mpi:V, where V is the number of workers", text)
 	}
-	if found && (workers < 1 || workers > MaxWorkers) {
-		return "", 0, fmt.Errorf("%q: from 1 to %d workers", text, MaxWorkers)
+	if found && (workers < 1 || workers > maxWorkers) {
+		return "", 0, fmt.Errorf("%q: from 1 to %d workers", text, maxWorkers)
 	}
 	return w, workers, nil
 }
 
-// MaxWorkers is the largest number of workers of a run.
-const MaxWorkers = 1 << 12
+// maxWorkers is the largest number of workers of a run.
+const maxWorkers = 1 << 12
 
 // Text is the reverse of ParseWay.
 func (w Way) Text(workers int) string {
@@ -71,14 +71,14 @@ func Launched(getenv func(key string) string) (processes int, family string) {
 func (w Way) Resolve(getenv func(key string) string) (Way, error) {
 	processes, family := Launched(getenv)
 	switch {
-	case processes > 1 && !HasMPI:
+	case processes > 1 && !hasMPI:
 		return "", fmt.Errorf("%s has started %d processes, and this program has no MPI: "+
 			"start gnnstore-mpi, which is built with -tags mpi", family, processes)
 	case w == Auto && processes > 1:
 		return MPI, nil
 	case w == Auto:
 		return Off, nil
-	case w == MPI && !HasMPI:
+	case w == MPI && !hasMPI:
 		return "", fmt.Errorf("{dist} mpi: this program has no MPI: start gnnstore-mpi, which is built with -tags mpi")
 	case w == MPI && processes == 0:
 		return "", fmt.Errorf("{dist} mpi: no launcher has started this process: start it by mpirun or mpiexec")

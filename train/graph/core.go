@@ -443,7 +443,7 @@ func (c *core) besideTiers() int64 {
 	if c.onDevice > 0 {
 		each = 12
 	}
-	if c.Hooks.Group != nil {
+	if c.Hooks.Group.Size() > 1 {
 		each += 32 // copies for the sum over workers, here and at the exchange
 	}
 	bytes := each*c.Config.Weights(c.shape()) + c.eval.MemoryBytes() + c.task.Bytes() + c.internal.beside.of(c.tiers.Total())

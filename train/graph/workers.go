@@ -3,11 +3,11 @@ package graph
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/dist"
 	"github.com/gnnstore/gnnstore/train/infer"
-	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/step"
 )
 
@@ -28,12 +28,24 @@ func (s *sums) reduce(ctx context.Context, at dist.At, own step.Tally, grads []k
 		s.host = make([]float32, n)
 	}
 	s.each(grads, s.be.DownloadF32)
-	sum, err := run.Reduce(ctx, s.group, at, own, s.host)
+	text, err := binary.Append(nil, binary.LittleEndian, own)
 	if err != nil {
 		return nil, err
 	}
+	all, err := s.group.Sum(ctx, at, text, s.host)
+	if err != nil {
+		return nil, err
+	}
+	sum := new(step.Tally)
+	for _, text := range all {
+		var a step.Tally
+		if _, err := binary.Decode(text, binary.LittleEndian, &a); err != nil {
+			return nil, err
+		}
+		sum.Add(a)
+	}
 	s.each(grads, func(host []float32, g kernels.Tensor) { s.be.UploadF32(g, host) })
-	return &sum, nil
+	return sum, nil
 }
 
 // each calls copy with each gradient and its place on the host.
@@ -63,10 +75,11 @@ func (c *core) agree(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, b := range all {
-		if len(b) == 8 {
-			c.EvalBytes = min(c.EvalBytes, int64(binary.LittleEndian.Uint64(b)))
+	for p, b := range all {
+		if len(b) != 8 {
+			return fmt.Errorf("%s sends %d bytes for its memory of evaluation, and not 8", g.Name(p), len(b))
 		}
+		c.EvalBytes = min(c.EvalBytes, int64(binary.LittleEndian.Uint64(b)))
 	}
 	c.eval.Bytes = min(c.eval.Bytes, c.EvalBytes)
 	return nil

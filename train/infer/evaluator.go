@@ -325,14 +325,9 @@ func (e *Evaluator) sampled(ctx context.Context, nodes [][]uint32) error {
 		if len(ids) == 0 {
 			continue
 		}
-		used := usedOf(ids, e.Nodes, e.Seed)
-		nodes := func(step int) []uint32 { return used[step*e.Batch : min((step+1)*e.Batch, len(used))] }
-		err := e.sampledSteps(ctx, t, (len(used)+e.Batch-1)/e.Batch, nodes, func(step int) [][]uint32 {
-			seeds := make([][]uint32, len(e.data.Types))
-			seeds[t] = nodes(step)
-			return seeds
-		})
-		if err != nil {
+		used := slices.Clone(ids)
+		sample.Shuffle(used, e.Seed, -1)
+		if err := e.sampledSteps(ctx, t, used[:min(len(used), e.Nodes)]); err != nil {
 			return err
 		}
 	}
@@ -417,7 +412,7 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do
 	}
 	defer closeEdges()
 	p := e.pass(need)
-	shared, err := e.shares(ctx, !p.toDisk && e.attached())
+	shared, err := e.shareBytes(ctx, !p.toDisk && e.attached())
 	if err != nil {
 		return err
 	}
@@ -477,8 +472,9 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do
 				e.came(l, top, t, done, count)
 				return nil
 			}
-			if shared != nil {
-				err = shared.each(ctx, nodes, e.step.Model.Width(l), e.step.Feed, compute, use)
+			if shared > 0 {
+				piece := max(e.Workers.Of, int(shared/int64(4*e.step.Model.Width(l))))
+				err = e.inShares(ctx, t, nodes, piece, compute, use)
 			} else {
 				err = compute(nodes, use)
 			}

@@ -30,12 +30,14 @@ func (d *Driver) Checkpoint(ctx context.Context) error {
 	if err := s.Put(d.about.Progress, progress); err != nil {
 		return err
 	}
-	if err := d.join(ctx, s); err != nil {
-		return err
-	}
-	at.SoFar.Workers = d.Result.Workers // which join has set
-	if err := s.Put(d.about.Progress, progress); err != nil {
-		return err
+	if d.Hooks.Group.Size() > 1 {
+		if err := d.join(ctx, s); err != nil {
+			return err
+		}
+		at.SoFar.Workers = d.Result.Workers // which join has set
+		if err := s.Put(d.about.Progress, progress); err != nil {
+			return err
+		}
 	}
 	if !d.follows() {
 		if err := d.Dir.AddCheckpoint(d.Updates(), s.Tensors, s.Meta, d.KeepCheckpoints); err != nil {
@@ -104,7 +106,10 @@ func (d *Driver) load(ctx context.Context, s *checkpoint.State) error {
 		return err
 	}
 	d.Result, d.saved = r, at.Updates
-	if w := r.Workers; w != nil && w.Rank < len(w.WaitSeconds) {
+	switch w := r.Workers; {
+	case d.Hooks.Group.Size() == 1:
+		r.Workers = nil // of an earlier part of the run
+	case w != nil && w.Rank < len(w.WaitSeconds):
 		d.waited = w.WaitSeconds[w.Rank]
 	}
 	d.bus.restore(r)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/dist"
-	"github.com/gnnstore/gnnstore/train/step"
 )
 
 // WorkersDir is the directory, in the directory of a run, with the directories of workers 1, 2 and
@@ -195,10 +194,6 @@ func ofWorker(rank int) string { return fmt.Sprintf("gnnstore.worker.%d", rank) 
 // progress alone.
 func (d *Driver) join(ctx context.Context, s *checkpoint.State) error {
 	g := d.Hooks.Group
-	if g.Size() == 1 {
-		d.Result.Workers = nil
-		return nil
-	}
 	if g.Ended() {
 		return nil
 	}
@@ -326,27 +321,4 @@ func (d *Driver) resultFollowed(at *Progress) (*Result, error) {
 		}
 	}
 	return r, nil
-}
-
-// Reduce adds up the gradients of all workers, and returns the sum of their tallies. All workers
-// get the same bits.
-func Reduce(
-	ctx context.Context, g *dist.Group, at dist.At, own step.Tally, grads []float32,
-) (sum step.Tally, err error) {
-	text, err := own.MarshalBinary()
-	if err != nil {
-		return sum, err
-	}
-	all, err := g.Sum(ctx, at, text, grads)
-	if err != nil {
-		return sum, err
-	}
-	for _, text := range all {
-		var a step.Tally
-		if err := a.UnmarshalBinary(text); err != nil {
-			return sum, err
-		}
-		sum.Add(a)
-	}
-	return sum, nil
 }

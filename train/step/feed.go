@@ -64,9 +64,6 @@ func newFeed(be kernels.Backend) *Feed {
 	return f
 }
 
-// Backend returns the backend that the Feed brings batches to.
-func (f *Feed) Backend() kernels.Backend { return f.be }
-
 // Blocks uploads the blocks of layers: their integers at once, and their weights and values. rows
 // has the rows that they read of each table of edges. Where rows of hidden layers come from slots,
 // it uploads their places too.

@@ -1,11 +1,5 @@
 package step
 
-import (
-	"encoding/binary"
-	"fmt"
-	"math"
-)
-
 // Tally is the loss and the hits of a batch, or of several: sums, so that an epoch can be cut
 // anywhere.
 type Tally struct {
@@ -36,30 +30,4 @@ func (a Tally) Mean() float64 {
 		return 0
 	}
 	return a.Loss / a.Weight
-}
-
-// tallyBytes is the length of MarshalBinary's result.
-const tallyBytes = 6 * 8
-
-// MarshalBinary returns a as bytes, as many for all tallies. It does not fail.
-func (a Tally) MarshalBinary() ([]byte, error) {
-	var b []byte
-	for _, x := range []uint64{
-		math.Float64bits(a.Loss), math.Float64bits(a.Weight), uint64(a.Hits), uint64(a.Of),
-		math.Float64bits(a.Measured), uint64(a.Rows),
-	} {
-		b = binary.LittleEndian.AppendUint64(b, x)
-	}
-	return b, nil
-}
-
-// UnmarshalBinary reads what MarshalBinary returned.
-func (a *Tally) UnmarshalBinary(b []byte) error {
-	if len(b) != tallyBytes {
-		return fmt.Errorf("step: a tally of %d bytes, and not %d", len(b), tallyBytes)
-	}
-	at := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
-	number := func(i int) float64 { return math.Float64frombits(at(i)) }
-	*a = Tally{number(0), number(1), int64(at(2)), int64(at(3)), number(4), int64(at(5))}
-	return nil
 }

@@ -149,11 +149,10 @@ func filtered(key uint64, i, nodes int, isLink func(v uint32) bool) uint32 {
 	return v
 }
 
-// draw adds the sides of negatives n, in chunks of positives. x.first is a
-// multiple of chunk if negatives are shared. Links
-// go from nodes of type src, sources in number, to nodes of type dst, targets in number. linked
-// reports whether the pair from u to v must not be a negative of positive i. Only filtered
-// negatives call it.
+// draw adds the sides of negatives n, in chunks of positives. x.first is a multiple of chunk if
+// negatives are shared. Links go from nodes of type src, sources in number, to nodes of type dst,
+// targets in number. linked reports whether the pair from u to v must not be a negative of positive
+// i. Only filtered negatives call it.
 func (x *examples) draw(
 	n Negatives, ends string, chunk int, key uint64, src, dst, sources, targets int, linked func(i int, u, v uint32) bool,
 ) {
