@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
@@ -127,13 +128,21 @@ type core struct {
 	large    []string          // notes on columns of edges with large values
 }
 
+// opening is held while one of several workers of a process opens: it measures the disk, and how
+// much the memory of the process grows in a step.
+var opening sync.Mutex
+
 // newCore opens the network and all that it needs. When ctx ends, opening stops, and so does what
 // it opened.
 func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks, in internal) (_ *core, err error) {
 	c := &core{Driver: run.Driver{Options: o.WithDefaults(), Hooks: h}, internal: in}
+	unlock := func() {}
 	if n := h.Group.Hosted(); n > 1 {
 		c.Hosted = n
+		opening.Lock()
+		unlock = sync.OnceFunc(opening.Unlock)
 	}
+	defer unlock()
 	if err := c.OpenBackend(); err != nil {
 		return nil, err
 	}
@@ -162,6 +171,15 @@ func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks,
 	}
 	if err := c.openEvaluator(ctx); err != nil {
 		return nil, err
+	}
+	unlock()
+	if err := c.agree(ctx); err != nil {
+		return nil, err
+	}
+	if c.data.Links != nil && c.eval.Sampled() && c.EvalEdges == 0 {
+		if err := c.task.Limit(c.EvalNodes); err != nil {
+			return nil, err
+		}
 	}
 	c.learnt = &learntRows{run: &c.Driver, data: c.data, tiers: c.tiers, steps: c.task.Steps()}
 	c.Prepare(run.About{
@@ -268,12 +286,7 @@ func (c *core) openEvaluator(ctx context.Context) (err error) {
 		err = c.openFixed(ctx, eval)
 	} else {
 		c.eval = infer.New(c.data, c.step, c.task, eval)
-		if err = c.openTiers(ctx, auto); err == nil {
-			err = c.agree(ctx)
-		}
-	}
-	if err == nil && c.data.Links != nil && c.eval.Sampled() && c.EvalEdges == 0 {
-		err = c.task.Limit(c.EvalNodes)
+		err = c.openTiers(ctx, auto)
 	}
 	return err
 }
