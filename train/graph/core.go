@@ -169,11 +169,9 @@ func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks,
 	if err := c.openStep(); err != nil {
 		return nil, err
 	}
-	if err := c.openEvaluator(ctx); err != nil {
-		return nil, err
-	}
+	err = c.openEvaluator(ctx)
 	unlock()
-	if err := c.agree(ctx); err != nil {
+	if err = c.agree(ctx, err); err != nil {
 		return nil, err
 	}
 	if c.data.Links != nil && c.eval.Sampled() && c.EvalEdges == 0 {

@@ -3,11 +3,13 @@ package graph
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/dist"
 	"github.com/gnnstore/gnnstore/train/infer"
+	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/step"
 )
 
@@ -66,20 +68,39 @@ func (c *core) share() func(n int) (lo, hi int) {
 }
 
 // agree takes the smallest memory for evaluation that a worker has, so that all evaluate alike.
-func (c *core) agree(ctx context.Context) error {
-	g := c.Hooks.Group
-	if g.Size() == 1 {
-		return nil
+// opened is the error of opening this worker. If the memory of several workers is not enough, all
+// fail with the error of the one that needs most.
+func (c *core) agree(ctx context.Context, opened error) error {
+	g, short := c.Hooks.Group, &plan.NotEnough{}
+	if g.Size() == 1 || opened != nil && !errors.As(opened, &short) {
+		return opened
 	}
-	all, err := g.Gather(ctx, dist.At{}, binary.LittleEndian.AppendUint64(nil, uint64(c.EvalBytes)))
+	type memory struct{ Evaluation, Least int64 }
+	own, err := binary.Append(nil, binary.LittleEndian, memory{c.EvalBytes, short.Least.Total})
 	if err != nil {
 		return err
 	}
-	for p, b := range all {
-		if len(b) != 8 {
-			return fmt.Errorf("%s sends %d bytes for its memory of evaluation, and not 8", g.Name(p), len(b))
+	all, err := g.Gather(ctx, dist.At{}, own)
+	if err != nil {
+		return err
+	}
+	most, least := 0, int64(0)
+	for p, text := range all {
+		var m memory
+		if n, err := binary.Decode(text, binary.LittleEndian, &m); err != nil || n != len(text) {
+			return fmt.Errorf("%s sends %d bytes for its memory, and not 16", g.Name(p), len(text))
 		}
-		c.EvalBytes = min(c.EvalBytes, int64(binary.LittleEndian.Uint64(b)))
+		c.EvalBytes = min(c.EvalBytes, m.Evaluation)
+		if m.Least > least {
+			most, least = p, m.Least
+		}
+	}
+	switch {
+	case least > 0 && most == g.Rank():
+		return opened
+	case least > 0: // the next exchange fails with the error of that worker
+		_, err := g.Gather(ctx, dist.At{}, nil)
+		return err
 	}
 	c.eval.Bytes = min(c.eval.Bytes, c.EvalBytes)
 	return nil

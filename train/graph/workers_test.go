@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -305,4 +307,29 @@ func TestWorkersBegunAnew(t *testing.T) {
 	_, err = byWorkers(t, ds, 2, o, again(path), nil)
 	require.ErrorContains(t, err, "worker 1 of 2")
 	require.ErrorContains(t, err, run.WorkerDir(path, 1)+": it holds a run; choose another with {run}")
+}
+
+// TestWorkersMemory: workers that share too little memory name the least that works for all.
+func TestWorkersMemory(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
+	o := small()
+	o.Epochs, o.MemoryBytes = 1, 30<<20
+	greedy := func(w *worker) {
+		if w.rank == 1 {
+			w.o.BatchBytes = 9 << 20 // 3 MiB for each
+		}
+	}
+	_, err := byWorkers(t, ds, 3, o, scratch(t), greedy)
+	require.ErrorContains(t, err, "worker 1 of 3")
+	require.ErrorContains(t, err, "{memory_bytes} 30 MiB for 3 workers is not enough")
+	least := regexp.MustCompile(`the least that works is (\d+) MiB \(each: memory `).FindStringSubmatch(err.Error())
+	require.NotNil(t, least, err)
+	mib, err := strconv.ParseInt(least[1], 10, 64)
+	require.NoError(t, err)
+	o.MemoryBytes = mib << 20
+	_, err = byWorkers(t, ds, 3, o, scratch(t), greedy)
+	require.NoError(t, err)
+	o.MemoryBytes = (mib - 3) << 20
+	_, err = byWorkers(t, ds, 3, o, scratch(t), greedy)
+	require.ErrorContains(t, err, "the least that works is "+least[1]+" MiB")
 }

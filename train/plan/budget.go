@@ -79,12 +79,19 @@ const MaxWindow = 1 << 16
 type NotEnough struct {
 	Total int64
 	Least Budget // the least that works, and its parts
+	// Workers is the number of workers that share the process. Total and Least are for one of them.
+	// 0 means 1.
+	Workers int64
 }
 
 // Error gives the least in whole MiB, so that users can enter it.
 func (e *NotEnough) Error() string {
-	return fmt.Sprintf("{memory_bytes} %s is not enough: with this dataset, batch and fanout the least that works is %d MiB (%s)",
-		kernels.FormatBytes(e.Total), (e.Least.Total+1<<20-1)>>20, e.Least)
+	n, of, each := max(e.Workers, 1), "", ""
+	if n > 1 {
+		of, each = fmt.Sprintf(" for %d workers", n), "each: "
+	}
+	return fmt.Sprintf("{memory_bytes} %s%s is not enough: with this dataset, batch and fanout the least that works is %d MiB (%s%s)",
+		kernels.FormatBytes(n*e.Total), of, n*((e.Least.Total+1<<20-1)>>20), each, e.Least)
 }
 
 // Split divides total bytes among the parts. Parts of given that are not Auto stay as given. The
@@ -105,7 +112,7 @@ func (d Demand) Split(total int64, given Budget) (Budget, error) {
 	one := d.Batches.step()
 	least := b.Fixed + d.Step + d.History + d.Join + orElse(given.Batches, batch) + orElse(given.Topology, offsets) + b.DeviceInTotal() + max(given.Host, 0)
 	if total < least {
-		return b, &NotEnough{total, Budget{Total: least, Fixed: b.Fixed, Step: d.Step, History: d.History, Batches: orElse(given.Batches, batch),
+		return b, &NotEnough{Total: total, Least: Budget{Total: least, Fixed: b.Fixed, Step: d.Step, History: d.History, Batches: orElse(given.Batches, batch),
 			Topology: orElse(given.Topology, offsets), Device: b.Device, Apart: b.Apart, Host: max(given.Host, 0)}}
 	}
 	room := total - b.Fixed - d.Step - d.History - d.Join - b.DeviceInTotal()

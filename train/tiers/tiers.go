@@ -12,6 +12,7 @@ package tiers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -124,8 +125,12 @@ func New(
 		}
 	}
 	if o.TopologyBytes != Auto && o.TopologyBytes < least {
-		return nil, fmt.Errorf("{topology_bytes} %s: the offsets of all relations that are drawn from take %d bytes, the least that works",
-			kernels.FormatBytes(o.TopologyBytes), least)
+		of, n := "", o.hosted()
+		if n > 1 {
+			of = fmt.Sprintf(" for %d workers", n)
+		}
+		return nil, fmt.Errorf("{topology_bytes} %s%s: the offsets of all relations that are drawn from take %d bytes, the least that works",
+			kernels.FormatBytes(n*o.TopologyBytes), of, n*least)
 	}
 	// The largest first, since it is by that one that the device is measured.
 	slices.SortStableFunc(opened, func(a, b int) int { return cmp.Compare(d.Relations[b].Edges(), d.Relations[a].Edges()) })
@@ -243,6 +248,9 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 	budget, err := d.Split(t.total, plan.Budget{
 		Topology: t.TopologyBytes, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes,
 	})
+	if short := (*plan.NotEnough)(nil); errors.As(err, &short) {
+		short.Workers = t.hosted()
+	}
 	RaiseLeast(err, t.Cache.Readers, t.Disk.Depth, func(depth int) int64 { return readerBytes(d, depth) })
 	if limit, _, limited := kernels.AddressSpace(); err != nil && limited && t.MemoryBytes == 0 {
 		err = fmt.Errorf("%w; ulimit -v allows %s of address space, raise it", err, kernels.FormatBytes(limit))
