@@ -12,7 +12,9 @@ import (
 type laneNumber int
 
 const (
-	steps laneNumber = iota // for the steps, the evaluation and the checkpoints
+	steps   laneNumber = iota // for the steps, the evaluation and the checkpoints
+	drawing                   // see Group.Drawing
+	rows                      // see Group.Rows
 	lanes
 )
 

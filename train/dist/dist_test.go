@@ -15,8 +15,8 @@ import (
 
 // wires links processes that are all in this one.
 type wires struct {
-	*lane // whose workers are processes
-	rank  int
+	host *Host // whose workers are processes
+	rank int
 }
 
 func (w wires) Rank() int       { return w.rank }
@@ -24,8 +24,8 @@ func (w wires) Size() int       { return w.host.workers }
 func (w wires) Library() string { return "" }
 func (w wires) Abort()          {}
 func (w wires) Close() error    { return nil }
-func (w wires) AllToAll(ctx context.Context, _ laneNumber, send, recv [][]byte) error {
-	return end(w).AllToAll(ctx, send, recv)
+func (w wires) AllToAll(ctx context.Context, n laneNumber, send, recv [][]byte) error {
+	return end{w.host.lanes[n], w.rank}.AllToAll(ctx, send, recv)
 }
 
 // hosts returns processes that host workers together.
@@ -35,7 +35,7 @@ func hosts(processes, workers int, o Options) (all []*Host) {
 		panic(err)
 	}
 	for p := range processes {
-		h := newHost(wires{between.lanes[steps], p}, o)
+		h := newHost(wires{between, p}, o)
 		if err := h.SetWorkers(workers); err != nil {
 			panic(err)
 		}

@@ -26,6 +26,9 @@ type Group struct {
 	cancel  func()      // ends the work of this worker, once all know
 	ended   error       // why nothing can be exchanged any more
 
+	channels []*Channel // Drawing, Rows; none where one worker trains
+	aside    bool       // it is a Channel's
+
 	heads, came [][]byte  // of headers, by worker
 	others      []float32 // of Sum: other workers' numbers that this one adds up
 	waited      time.Duration
@@ -115,19 +118,31 @@ func (g *Group) Broadcast(ctx context.Context, at At, own []byte) ([]byte, error
 }
 
 func (g *Group) gather(ctx context.Context, of kind, at At, own []byte) ([][]byte, error) {
-	send, lengths := make([][]byte, g.Size()), make([]int, g.Size())
+	send, recv := make([][]byte, g.Size()), make([][]byte, g.Size())
 	for p := range send {
-		send[p], lengths[p] = own, len(own)
+		send[p] = own
+	}
+	return recv, g.messages(ctx, of, at, send, recv)
+}
+
+// messages sends send[p] to worker p, and sets recv[p] to what p sends. It uses the memory of recv.
+func (g *Group) messages(ctx context.Context, of kind, at At, send, recv [][]byte) error {
+	lengths := make([]int, g.Size())
+	for p := range send {
+		lengths[p] = len(send[p])
 	}
 	heads, err := g.begin(ctx, header{kind: of, at: at}, lengths, "")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	recv := make([][]byte, g.Size())
 	for p, h := range heads {
-		recv[p] = make([]byte, h.bytes)
+		if n := int(h.bytes); cap(recv[p]) < n {
+			recv[p] = make([]byte, n, n+n/8)
+		} else {
+			recv[p] = recv[p][:n]
+		}
 	}
-	return recv, g.finish(ctx, send, recv, heads)
+	return g.finish(ctx, send, recv, heads)
 }
 
 // Sum replaces x by the sum of all workers' x, which have the same length on all of them. Each sum
@@ -205,15 +220,18 @@ func bytesOf(x []float32) []byte {
 }
 
 // Leave says that this worker exchanges no more. err is the error of its work, or nil. If err is
-// set, the others' next exchange fails with it, unless they had it before. If err is nil and
-// another worker has failed, Leave returns that worker's error. A second call returns its err.
+// set, the others' next exchange fails with it, unless they had it before. If err is nil, or says
+// only that others end, and another worker has failed, Leave returns that worker's error. A second
+// call returns its err.
 func (g *Group) Leave(err error) error {
 	if g == nil || g.ended != nil {
 		return err
 	}
-	own, text := header{kind: farewell}, ""
-	if err != nil && !errors.Is(err, ErrStopped) {
+	own, text, follows := header{kind: farewell}, "", err == nil || weight(err) <= othersError
+	if !follows {
 		own.status, text = failed, err.Error()
+	} else if g.aside {
+		own.status = gone
 	}
 	lengths := make([]int, g.Size())
 	for p := range lengths {
@@ -223,7 +241,7 @@ func (g *Group) Leave(err error) error {
 	if g.ended == nil {
 		g.ended = errors.New("dist: an exchange after Leave")
 	}
-	if err == nil {
+	if follows && news != nil {
 		return news
 	}
 	return err
@@ -278,6 +296,9 @@ func (g *Group) begin(ctx context.Context, own header, lengths []int, text strin
 func (g *Group) judge(ctx context.Context, own header, heads []header, text string) error {
 	if slices.ContainsFunc(heads, func(h header) bool { return h.status == failed }) {
 		return g.fail(g.failure(ctx, own, heads, text))
+	}
+	if slices.ContainsFunc(heads, func(h header) bool { return h.status == gone }) {
+		return g.fail(ErrStopped)
 	}
 	for p, h := range heads {
 		if !h.same(own) {

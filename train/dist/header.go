@@ -31,6 +31,7 @@ const (
 	greeting kind = iota + 1
 	results       // Group.Gather
 	sums          // Group.Sum
+	messages      // Channel.Exchange
 	farewell
 )
 
@@ -40,6 +41,8 @@ func (k kind) String() string {
 		return "the start"
 	case sums:
 		return "the sum of gradients"
+	case messages:
+		return "an exchange of parts"
 	case farewell:
 		return "the end"
 	}
@@ -52,6 +55,7 @@ const (
 	well    status = iota
 	stopped        // the sender was asked to stop
 	failed         // its error follows
+	gone           // the sender has left a Channel, for whatever reason
 )
 
 const (

@@ -186,6 +186,9 @@ func (h *Host) worker(ctx context.Context, rank int, work func(ctx context.Conte
 		err := g.meet(ctx, rank)
 		if err == nil {
 			err = g.Leave(work(ctx, g))
+			for _, c := range g.channels {
+				c.end(err)
+			}
 		}
 		return g.named(err)
 	}
@@ -238,8 +241,20 @@ func (h *Host) most() int {
 }
 
 func (h *Host) group(rank int, cancel func()) *Group {
+	g := h.groupOn(steps, rank, cancel)
+	if h.workers > 1 {
+		for _, n := range []laneNumber{drawing, rows} {
+			c := &Channel{group: h.groupOn(n, rank, func() {}), left: make(chan struct{})}
+			c.group.peers, c.group.aside = g.peers, true
+			g.channels = append(g.channels, c)
+		}
+	}
+	return g
+}
+
+func (h *Host) groupOn(n laneNumber, rank int, cancel func()) *Group {
 	return &Group{
-		end: end{h.lanes[steps], rank}, timeout: h.Timeout, hosted: h.Hosted(), most: h.most(), cancel: cancel,
+		end: end{h.lanes[n], rank}, timeout: h.Timeout, hosted: h.Hosted(), most: h.most(), cancel: cancel,
 		peers: make([]Peer, h.workers), library: h.link.Library(),
 	}
 }

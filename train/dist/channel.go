@@ -1,0 +1,71 @@
+package dist
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// Channel is a worker's end of a lane of its own: its exchanges do not wait for those of the
+// [Group], so a worker can draw and read ahead of its steps. All workers call the same methods in
+// the same order. One goroutine at a time calls Exchange; Leave may be called at any time when
+// Exchange does not run. A nil Channel is for one worker.
+type Channel struct {
+	group *Group // of the lane
+	recv  [][]byte
+
+	leaves atomic.Bool   // Leave was called
+	left   chan struct{} // closed once all workers know that this one has left
+}
+
+// Drawing returns this worker's end of the lane for drawing batches; nil where one worker trains.
+func (g *Group) Drawing() *Channel { return g.channel(0) }
+
+// Rows returns this worker's end of the lane for rows of features; nil where one worker trains.
+func (g *Group) Rows() *Channel { return g.channel(1) }
+
+func (g *Group) channel(n int) *Channel {
+	if g == nil || len(g.channels) == 0 {
+		return nil
+	}
+	return g.channels[n]
+}
+
+// Exchange sends send[p] to worker p, and returns what each worker sends to this one, by worker.
+// The results are lent until the next call. If a worker has left the lane, or leaves it instead of
+// coming, the error is its own, or [ErrStopped]. After an error this worker leaves the lane, too.
+func (c *Channel) Exchange(ctx context.Context, at At, send [][]byte) (recv [][]byte, err error) {
+	if c == nil {
+		return send, ctx.Err()
+	}
+	switch err := ctx.Err(); {
+	case c.leaves.Load():
+		return nil, ErrStopped
+	case err != nil:
+		c.Leave(nil)
+		return nil, err
+	}
+	if c.recv == nil {
+		c.recv = make([][]byte, len(send))
+	}
+	return c.recv, c.group.messages(ctx, messages, at, send, c.recv)
+}
+
+// Leave says that this worker exchanges no more on the lane. If err is set, it is this worker's
+// failure, and the others' next exchange fails with it; else theirs ends with [ErrStopped]. Leave
+// does not wait for them, so that no worker waits on one lane for another that waits on a second
+// lane. Only the first call counts.
+func (c *Channel) Leave(err error) {
+	if c == nil || c.leaves.Swap(true) {
+		return
+	}
+	go func() {
+		defer close(c.left)
+		_ = c.group.Leave(err) // others' errors come by the Group
+	}()
+}
+
+// end leaves the lane, and waits until all workers know.
+func (c *Channel) end(err error) {
+	c.Leave(err)
+	<-c.left
+}

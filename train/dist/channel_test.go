@@ -1,0 +1,114 @@
+package dist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestChannel: messages of any lengths arrive on both channels, beside the exchanges of the group
+// and at a pace of their own.
+func TestChannel(t *testing.T) {
+	layouts(t, func(t *testing.T, processes, workers int) {
+		text := func(from, to, time int) []byte {
+			return []byte(fmt.Sprint(from, to, time, make([]int, (from*7+to*3+time)%50)))
+		}
+		none(t, together(processes, workers, Options{}, func(ctx context.Context, g *Group) error {
+			var all sync.WaitGroup
+			errs := make([]error, 3)
+			for n, c := range []*Channel{g.Drawing(), g.Rows()} {
+				all.Go(func() {
+					for time := range 40 * (n + 1) {
+						send := make([][]byte, workers)
+						for p := range send {
+							send[p] = text(g.Rank(), p, time)
+						}
+						recv, err := c.Exchange(ctx, At{1, time}, send)
+						for p := range recv {
+							require.Equal(t, text(p, g.Rank(), time), recv[p])
+						}
+						errs[n] = errors.Join(errs[n], err)
+					}
+				})
+			}
+			for time := range 20 {
+				_, err := g.Gather(ctx, At{1, time}, nil)
+				errs[2] = errors.Join(errs[2], err)
+			}
+			all.Wait()
+			return errors.Join(errs...)
+		}))
+	})
+}
+
+// TestChannelLeft: a worker that fails or stops while others wait for it on a channel, or on both
+// channels and the group, leaves none of them waiting, whatever each of them is at.
+func TestChannelLeft(t *testing.T) {
+	layouts(t, func(t *testing.T, processes, workers int) {
+		if workers == 1 {
+			return
+		}
+		for trial := range 20 {
+			r := rand.New(rand.NewPCG(uint64(trial), uint64(workers)))
+			bad, at, lane, fails := r.IntN(workers), r.IntN(6), r.IntN(3), trial%2 == 0
+			broken := errors.New("a disk has gone")
+			errs := together(processes, workers, Options{}, func(ctx context.Context, g *Group) error {
+				ctx, cancel := context.WithCancel(ctx)
+				defer cancel()
+				ends := make([]error, 3)
+				var all sync.WaitGroup
+				for n := range 3 {
+					all.Go(func() {
+						for time := range 10 {
+							here := g.Rank() == bad && time == at && lane == n
+							var err error
+							switch {
+							case here && fails:
+								err = broken
+							case here:
+								err = context.Canceled
+							case n == 2:
+								_, err = g.Gather(ctx, At{1, time}, nil)
+							default:
+								_, err = g.channels[n].Exchange(ctx, At{1, time}, make([][]byte, workers))
+							}
+							if err == nil {
+								continue
+							}
+							ends[n] = err
+							cancel() // as stages of a pipeline end each other
+							if n < 2 && errors.Is(err, broken) {
+								g.channels[n].Leave(err)
+							} else if n < 2 {
+								g.channels[n].Leave(nil)
+							} else if !errors.Is(err, ErrStopped) && g.Rank() == bad && here {
+								if !fails {
+									err = ErrStopped
+								}
+								ends[n] = g.Leave(err)
+							}
+							return
+						}
+					})
+				}
+				all.Wait()
+				for _, err := range ends {
+					if errors.Is(err, broken) {
+						return err
+					}
+				}
+				return errors.Join(ends...)
+			})
+			if fails {
+				all := errors.Join(errs...)
+				require.ErrorContains(t, all, "a disk has gone")
+				require.ErrorContains(t, all, fmt.Sprintf("worker %d of %d", bad, workers))
+			}
+		}
+	})
+}
