@@ -13,6 +13,20 @@ type Batch struct {
 	expanded bool
 	rows     [][]uint32 // by type
 	edgeRows [][]uint32 // by table of edges: the table's rows that the batch reads, each once
+	dealt    *Dealt     // of SampleParts
+}
+
+// Dealt says how the rows of Inputs come from their owners. It is nil unless SampleParts drew the
+// batch.
+func (b *Batch) Dealt() *Dealt { return b.dealt }
+
+// Reads returns the rows that this worker reads for the step of the batch: its Inputs, or the rows
+// that it owns of all workers' Inputs.
+func (b *Batch) Reads() [][]uint32 {
+	if b.dealt != nil {
+		return b.dealt.Rows
+	}
+	return b.Inputs()
 }
 
 // Layer is one layer of a batch: the nodes that it reads and makes, and the edges between them.
@@ -154,6 +168,9 @@ func (b *Batch) Bytes() int64 {
 	}
 	for _, rows := range b.edgeRows {
 		n += len(rows)
+	}
+	if b.dealt != nil {
+		n += b.dealt.len()
 	}
 	for _, w := range b.Without {
 		n += len(w.Start) + len(w.Src)

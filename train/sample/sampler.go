@@ -34,6 +34,7 @@ type Sampler struct {
 	drawers   []drawer
 	jobs      []job
 	own       []*Batch // of SampleFar
+	served    []*Batch // of SampleParts: what was drawn for each worker
 	cold
 }
 

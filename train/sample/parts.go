@@ -1,0 +1,478 @@
+package sample
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// Parts deals out the nodes of a graph among workers. The owner of a node has its neighbour lists
+// and its row of features. It draws from the lists, and reads the rows, for all workers.
+type Parts struct {
+	Rank, Workers int
+	// Owner returns the worker that owns node v of type t. It is the same for all workers, and
+	// safe for concurrent use.
+	Owner func(t int, v uint32) int
+	// Reads marks the types whose nodes have rows that batches read.
+	Reads []bool
+	// Exchange sends send[q] to worker q, and returns what each worker sends to this one, by
+	// worker. The results are lent until the next call.
+	Exchange func(ctx context.Context, send [][]byte) ([][]byte, error)
+}
+
+// Dealt says how the rows of a batch's Inputs come from their owners.
+type Dealt struct {
+	// Rows are the rows that this worker reads for the batches of all workers, each once, by type.
+	Rows [][]uint32
+	// Send[t][q] has the rows that go to worker q, as places in Rows[t].
+	Send [][][]uint32
+	// Take[t][q] has the rows that come from worker q, in the same order, as places in Inputs()[t].
+	Take [][][]uint32
+}
+
+// SampleParts is Sample for workers that each have the lists of their own nodes. All workers call
+// it together, with as many batches, and with the same batch seeds; each has its own seeds. Every
+// batch gets a Dealt, and is else the batch of Sample, bit for bit. Samplers that look at several
+// lists together panic, as do batches Without some edges and edges that bring something along.
+//
+// For each hop a worker sends 4 bytes for each destination that another one owns. It gets back 4
+// bytes for each neighbour, 8 with weights.
+func (s *Sampler) SampleParts(ctx context.Context, p *Parts, batches []*Batch, batchSeeds []BatchSeed, seeds [][][]uint32) error {
+	s.checkParts(batches)
+	if err := s.countLoops(ctx); err != nil {
+		return err
+	}
+	for i := range s.drawers {
+		s.drawers[i].last = finished{} // another may since have drawn the batch anew
+	}
+	for i, b := range batches {
+		s.drawers[0].begin(b, seeds[i])
+	}
+	for hop := range s.Fanouts {
+		asked, err := s.ask(ctx, p, batches, s.drawnTypes(hop), func(b *Batch, t int) []uint32 {
+			return b.Layers[len(s.Fanouts)-1-hop].Nodes[t].destinations()
+		})
+		if err == nil {
+			err = s.drawFor(ctx, asked, batchSeeds, hop)
+		}
+		if err == nil {
+			err = s.answer(ctx, p, batches, batchSeeds, hop)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.deal(ctx, p, batches)
+}
+
+// checkParts panics where SampleParts cannot draw.
+func (s *Sampler) checkParts(batches []*Batch) {
+	if s.how().own != nil {
+		panic(fmt.Sprintf("sample: SampleParts: %s looks at several lists together", s.Kind))
+	}
+	for _, b := range batches {
+		if len(b.Without) > 0 {
+			panic("sample: SampleParts: a batch without some edges")
+		}
+	}
+	for i := range s.relations {
+		if s.relations[i].brings() {
+			panic("sample: SampleParts: edges that bring something along")
+		}
+	}
+}
+
+// drawnTypes marks the types of the nodes whose lists a hop draws from.
+func (s *Sampler) drawnTypes(hop int) []bool {
+	types := make([]bool, len(s.schema.Types))
+	for r, ends := range s.schema.Relations {
+		if s.FanoutOf(hop, r) != 0 {
+			types[ends.Dst] = true
+		}
+	}
+	return types
+}
+
+// ask sends nodes of some types to their owners, in the order in which nodes has them. It returns,
+// by worker, batch and type, the nodes that workers ask this one for.
+func (s *Sampler) ask(
+	ctx context.Context, p *Parts, batches []*Batch, types []bool, nodes func(b *Batch, t int) []uint32,
+) (asked [][][][]uint32, err error) {
+	texts := p.texts(len(batches))
+	err = s.each(ctx, len(batches), func(_ *drawer, i int) error {
+		ids := make([][]uint32, p.Workers)
+		for t, wanted := range types {
+			if !wanted {
+				continue
+			}
+			for q := range ids {
+				ids[q] = ids[q][:0]
+			}
+			for _, v := range nodes(batches[i], t) {
+				q := p.Owner(t, v)
+				ids[q] = append(ids[q], v)
+			}
+			for q := range ids {
+				texts[q][i] = appendNumbers(appendNumber(texts[q][i], len(ids[q])), ids[q])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	came, err := p.exchange(ctx, texts)
+	if err != nil {
+		return nil, err
+	}
+	asked = make([][][][]uint32, p.Workers)
+	for q := range asked {
+		asked[q] = make([][][]uint32, len(batches))
+	}
+	return asked, s.each(ctx, len(batches), func(_ *drawer, i int) error {
+		for q := range asked {
+			ids, m := make([][]uint32, len(types)), &came[q][i]
+			for t, wanted := range types {
+				if !wanted {
+					continue
+				}
+				if n := m.number(4); n <= len(m.text)/4 {
+					ids[t] = make([]uint32, n)
+				}
+				m.numbers(ids[t])
+				for _, v := range ids[t] {
+					if int(v) >= s.schema.Types[t] || p.Owner(t, v) != p.Rank {
+						return fmt.Errorf("worker %d asks worker %d for node %d of type %d, which it does not own", q, p.Rank, v, t)
+					}
+				}
+			}
+			if err := m.end(q); err != nil {
+				return err
+			}
+			asked[q][i] = ids
+		}
+		return nil
+	})
+}
+
+// drawFor draws the nodes that workers have asked for at a hop. Afterwards s.served has, worker by
+// worker, what was drawn for each of its batches.
+func (s *Sampler) drawFor(ctx context.Context, asked [][][][]uint32, batchSeeds []BatchSeed, hop int) error {
+	n := len(asked) * len(batchSeeds)
+	for len(s.served) < n {
+		s.served = append(s.served, new(Batch))
+	}
+	served, seeds := s.served[:n], make([]BatchSeed, n)
+	for k, b := range served {
+		q, i := k/len(batchSeeds), k%len(batchSeeds)
+		seeds[k] = batchSeeds[i]
+		s.drawers[0].shape(b)
+		for t, ids := range asked[q][i] {
+			b.Layers[len(s.Fanouts)-1-hop].Nodes[t].start(ids)
+		}
+	}
+	for r := range s.relations {
+		if s.FanoutOf(hop, r) == 0 {
+			continue
+		}
+		if err := s.draw(ctx, s.begin([]*relation{&s.relations[r]}, served, seeds, hop), n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answer sends what was drawn at a hop to the workers that asked for it, and makes the layers of
+// batches from what comes.
+func (s *Sampler) answer(ctx context.Context, p *Parts, batches []*Batch, batchSeeds []BatchSeed, hop int) error {
+	at, texts := len(s.Fanouts)-1-hop, p.texts(len(batches))
+	err := s.each(ctx, len(batches), func(_ *drawer, i int) error {
+		for q := range texts {
+			blocks := s.served[q*len(batches)+i].Layers[at].Blocks
+			for r := range blocks {
+				if s.FanoutOf(hop, r) != 0 {
+					texts[q][i] = blocks[r].appendDrawn(texts[q][i], s.weighs())
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	came, err := p.exchange(ctx, texts)
+	if err != nil {
+		return err
+	}
+	return s.each(ctx, len(batches), func(d *drawer, i int) error {
+		var j job
+		messages := make([]*message, p.Workers)
+		for q := range came {
+			messages[q] = &came[q][i]
+		}
+		for r := range s.relations {
+			s.assign(&j, &s.relations[r], batches[i], batchSeeds[i], hop)
+			j.block.start(len(j.dst))
+			if err := d.assemble(p, &j, messages); err != nil {
+				return err
+			}
+		}
+		for q, m := range messages {
+			if err := m.end(q); err != nil {
+				return err
+			}
+		}
+		if err := d.finish(batches[i], hop); err != nil {
+			return err
+		}
+		d.descend(batches[i], hop)
+		return nil
+	})
+}
+
+// appendDrawn appends the number of neighbours of each destination, in 1 byte or in 4, as the first
+// byte says. Then come the neighbours, destination by destination, and their weights if there are
+// some.
+func (b *Block) appendDrawn(text []byte, weighs bool) []byte {
+	most := uint32(0)
+	for i := range b.Start {
+		most = max(most, b.End[i]-b.Start[i])
+	}
+	if most <= math.MaxUint8 {
+		text = append(text, 1)
+		for i := range b.Start {
+			text = append(text, byte(b.End[i]-b.Start[i]))
+		}
+	} else {
+		text = append(text, 4)
+		for i := range b.Start {
+			text = appendNumber(text, int(b.End[i]-b.Start[i]))
+		}
+	}
+	for i := range b.Start {
+		text = appendNumbers(text, b.drawn(i))
+	}
+	for i := range b.Start {
+		if weighs {
+			text = appendFloats(text, b.values(i))
+		}
+	}
+	return text
+}
+
+// assemble fills j's block with what the owners of its destinations have drawn: the next part of
+// the messages in came, one a worker.
+func (d *drawer) assemble(p *Parts, j *job, came []*message) error {
+	if j.draws.fanout == 0 {
+		for n := range j.dst {
+			d.make(j.block, n, 0)
+		}
+		return nil
+	}
+	lists := make([]int, p.Workers)
+	for _, v := range j.dst {
+		lists[p.Owner(j.Dst, v)]++
+	}
+	counts, nbr, weights := make([]message, p.Workers), make([]message, p.Workers), make([]message, p.Workers)
+	widths := make([]int, p.Workers)
+	for q, m := range came {
+		widths[q] = m.number(1)
+		counts[q] = m.part(lists[q] * widths[q])
+		drawn, each := 0, counts[q]
+		for range lists[q] {
+			drawn += each.number(widths[q])
+		}
+		nbr[q] = m.part(4 * drawn)
+		if d.weighs() {
+			weights[q] = m.part(4 * drawn)
+		}
+		if m.short {
+			return m.end(q)
+		}
+	}
+	for i, v := range j.dst {
+		q := p.Owner(j.Dst, v)
+		n := counts[q].number(widths[q])
+		d.make(j.block, i, n)
+		nbr[q].numbers(j.block.drawn(i))
+		if d.weighs() && n > 0 {
+			weights[q].floats(j.block.values(i))
+		}
+	}
+	return nil
+}
+
+// deal sends the Inputs of batches to their owners, which will read their rows, and notes in each
+// batch which rows go where.
+func (s *Sampler) deal(ctx context.Context, p *Parts, batches []*Batch) error {
+	asked, err := s.ask(ctx, p, batches, p.Reads, func(b *Batch, t int) []uint32 { return b.Layers[0].Nodes[t].Src })
+	if err != nil {
+		return err
+	}
+	return s.each(ctx, len(batches), func(d *drawer, i int) error {
+		b := batches[i]
+		if b.dealt == nil {
+			b.dealt = new(Dealt)
+		}
+		b.dealt.begin(len(p.Reads), p.Workers)
+		d.last = finished{}
+		for t, reads := range p.Reads {
+			if !reads {
+				continue
+			}
+			d.indexes[t].begin(nil)
+			for q := range asked {
+				b.dealt.Send[t][q] = asked[q][i][t]
+				b.dealt.Rows[t], _ = d.indexes[t].number(asked[q][i][t], b.dealt.Rows[t]) // ask has looked for bad ones
+			}
+			for n, v := range b.Layers[0].Nodes[t].Src {
+				q := p.Owner(t, v)
+				b.dealt.Take[t][q] = append(b.dealt.Take[t][q], uint32(n))
+			}
+		}
+		return nil
+	})
+}
+
+// begin empties d.
+func (d *Dealt) begin(types, workers int) {
+	if len(d.Rows) != types || len(d.Take[0]) != workers {
+		*d = Dealt{make([][]uint32, types), make([][][]uint32, types), make([][][]uint32, types)}
+		for t := range d.Rows {
+			d.Send[t], d.Take[t] = make([][]uint32, workers), make([][]uint32, workers)
+		}
+	}
+	for t := range d.Rows {
+		d.Rows[t] = d.Rows[t][:0]
+		for q := range workers {
+			d.Send[t][q], d.Take[t][q] = nil, d.Take[t][q][:0]
+		}
+	}
+}
+
+// len returns the numbers in d.
+func (d *Dealt) len() (n int) {
+	for t := range d.Rows {
+		n += len(d.Rows[t])
+		for q := range d.Send[t] {
+			n += len(d.Send[t][q]) + len(d.Take[t][q])
+		}
+	}
+	return n
+}
+
+// texts returns room for a text to each worker for each of so many batches.
+func (p *Parts) texts(batches int) [][][]byte {
+	texts := make([][][]byte, p.Workers)
+	for q := range texts {
+		texts[q] = make([][]byte, batches)
+	}
+	return texts
+}
+
+// exchange sends the texts for each worker, and returns the texts that come, by worker and batch.
+// They are lent until the next exchange. A message has the length of each text, and then the texts.
+func (p *Parts) exchange(ctx context.Context, texts [][][]byte) ([][]message, error) {
+	send := make([][]byte, p.Workers)
+	for q, all := range texts {
+		n := 0
+		for _, text := range all {
+			n += 4 + len(text)
+		}
+		send[q] = make([]byte, 0, n)
+		for _, text := range all {
+			send[q] = appendNumber(send[q], len(text))
+		}
+		for _, text := range all {
+			send[q] = append(send[q], text...)
+		}
+	}
+	recv, err := p.Exchange(ctx, send)
+	if err != nil {
+		return nil, err
+	}
+	came := make([][]message, p.Workers)
+	for q := range came {
+		m := message{text: recv[q]}
+		lengths := m.part(4 * len(texts[q]))
+		for range texts[q] {
+			came[q] = append(came[q], m.part(lengths.number(4)))
+		}
+		if err := m.end(q); err != nil {
+			return nil, err
+		}
+	}
+	return came, nil
+}
+
+// message is a text from another worker, read from its start to its end. If it is too short, what
+// is missing reads as 0, and short is set.
+type message struct {
+	text  []byte
+	short bool
+}
+
+// end returns an error unless the message of worker q was read to its end.
+func (m *message) end(q int) error {
+	if m.short || len(m.text) > 0 {
+		return fmt.Errorf("a message of worker %d has another length than its contents need: the workers' builds differ", q)
+	}
+	return nil
+}
+
+// part reads the next n bytes.
+func (m *message) part(n int) message {
+	if n > len(m.text) {
+		m.text, m.short = nil, true
+		return message{}
+	}
+	part := message{text: m.text[:n]}
+	m.text = m.text[n:]
+	return part
+}
+
+// number reads a number of 1 byte or 4.
+func (m *message) number(width int) int {
+	part := m.part(width)
+	switch {
+	case len(part.text) == 0:
+		return 0
+	case width == 1:
+		return int(part.text[0])
+	}
+	return int(binary.LittleEndian.Uint32(part.text))
+}
+
+// numbers and floats fill dst.
+func (m *message) numbers(dst []uint32) {
+	part := m.part(4 * len(dst))
+	for i := range min(len(dst), len(part.text)/4) {
+		dst[i] = binary.LittleEndian.Uint32(part.text[4*i:])
+	}
+}
+
+func (m *message) floats(dst []float32) {
+	part := m.part(4 * len(dst))
+	for i := range min(len(dst), len(part.text)/4) {
+		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(part.text[4*i:]))
+	}
+}
+
+func appendNumber(text []byte, n int) []byte {
+	return binary.LittleEndian.AppendUint32(text, uint32(n))
+}
+
+func appendNumbers(text []byte, numbers []uint32) []byte {
+	for _, x := range numbers {
+		text = binary.LittleEndian.AppendUint32(text, x)
+	}
+	return text
+}
+
+func appendFloats(text []byte, numbers []float32) []byte {
+	for _, x := range numbers {
+		text = binary.LittleEndian.AppendUint32(text, math.Float32bits(x))
+	}
+	return text
+}

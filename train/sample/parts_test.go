@@ -1,0 +1,211 @@
+package sample
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	"pgregory.net/rapid"
+)
+
+// owned has the lists of the nodes of one worker alone.
+type owned struct {
+	*tiered
+	owns func(v uint32) bool
+}
+
+func (o owned) Neighbors(v uint32) []uint32 {
+	o.check(v)
+	return o.tiered.Neighbors(v)
+}
+
+func (o owned) Weights(v uint32) []float32 {
+	o.check(v)
+	return o.tiered.Weights(v)
+}
+
+func (o owned) Read(ctx context.Context, nodes []uint32, serve func(i, from int, part []uint32) error) error {
+	o.check(nodes...)
+	return o.tiered.Read(ctx, nodes, serve)
+}
+
+func (o owned) ReadWeights(ctx context.Context, nodes []uint32, serve func(i, from int, part []float32) error) error {
+	o.check(nodes...)
+	return o.tiered.ReadWeights(ctx, nodes, serve)
+}
+
+func (o owned) check(nodes ...uint32) {
+	for _, v := range nodes {
+		if !o.owns(v) {
+			panic(fmt.Sprintf("node %d is of another worker", v))
+		}
+	}
+}
+
+// mail returns the Exchange of each of some workers.
+func mail(workers int) func(rank int) func(ctx context.Context, send [][]byte) ([][]byte, error) {
+	boxes := make([][]chan []byte, workers) // to and from
+	for q := range boxes {
+		for range workers {
+			boxes[q] = append(boxes[q], make(chan []byte, 1))
+		}
+	}
+	return func(rank int) func(ctx context.Context, send [][]byte) ([][]byte, error) {
+		return func(_ context.Context, send [][]byte) ([][]byte, error) {
+			recv := make([][]byte, workers)
+			for q, text := range send {
+				boxes[q][rank] <- text
+			}
+			for q := range recv {
+				recv[q] = <-boxes[rank][q]
+			}
+			return recv, nil
+		}
+	}
+}
+
+// TestPartsDrawAlike: workers that have the lists of their own nodes alone draw the batches that
+// each of them would draw with all lists, and every row of their inputs has one reader, which sends
+// it.
+func TestPartsDrawAlike(t *testing.T) {
+	makeKnots()
+	rapid.Check(t, func(t *rapid.T) {
+		schema, topo := typedGraph(t)
+		c := typedConfig(t, NS, Labor0)
+		if rapid.IntRange(0, 3).Draw(t, "one type") == 0 {
+			schema, topo = Schema{schema.Types[:1], schema.Relations[:1]}, topo[:1]
+			c.SelfLoops = rapid.Bool().Draw(t, "loops")
+			c.GCN = c.SelfLoops && !c.Weighted && rapid.Bool().Draw(t, "GCN")
+		} else {
+			ofRelation(t, &c, schema)
+		}
+		workers, block := rapid.IntRange(1, 6).Draw(t, "workers"), rapid.Uint32Range(1, 5).Draw(t, "block")
+		owner := func(t int, v uint32) int { return int(v/block+uint32(t)) % workers }
+		reads := []bool{true, rapid.Bool().Draw(t, "reads"), true}[:len(schema.Types)]
+		batches := rapid.IntRange(1, 4).Draw(t, "batches")
+		drawers, pairs := rapid.IntRange(1, 3).Draw(t, "drawers"), rapid.SampledFrom([]int{1, 10, maxPairs}).Draw(t, "pairs")
+		seeds, batchSeeds := make([][][][]uint32, workers), []BatchSeed{}
+		for range batches {
+			batchSeeds = append(batchSeeds, anyZ(t))
+		}
+		resident := make([]uint32, len(topo))
+		for r := range resident {
+			resident[r] = rapid.Uint32Range(0, uint32(len(topo[r]))).Draw(t, "resident")
+		}
+		for w := range seeds {
+			for range batches {
+				seeds[w] = append(seeds[w], typedSeeds(t, schema))
+			}
+		}
+		got := make([][]*Batch, workers)
+		between := mail(workers)
+		var all errgroup.Group
+		for rank := range workers {
+			p := &Parts{Rank: rank, Workers: workers, Owner: owner, Reads: reads, Exchange: between(rank)}
+			var own []Topology
+			for r, l := range topo {
+				dst := schema.Relations[r].Dst
+				own = append(own, owned{&tiered{lists: l, part: 7, resident: resident[r]}, func(v uint32) bool { return owner(dst, v) == rank }})
+			}
+			s := NewTyped(schema, own, c, drawers)
+			s.maxPairs = pairs
+			for range batches {
+				got[rank] = append(got[rank], new(Batch))
+			}
+			all.Go(func() error {
+				for range 2 { // the same buffers again
+					if err := s.SampleParts(context.Background(), p, got[rank], batchSeeds, seeds[rank]); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		require.NoError(t, all.Wait())
+		var whole []Topology
+		for _, l := range topo {
+			whole = append(whole, AtHand(l))
+		}
+		s := NewTyped(schema, whole, c, 1)
+		for i := range batches {
+			for w := range workers {
+				var want Batch
+				require.NoError(t, s.SampleOne(context.Background(), &want, batchSeeds[i], seeds[w][i]...))
+				sameLists(t, schema, &want, got[w][i])
+				require.Equal(t, want.Inputs(), got[w][i].Inputs())
+			}
+			for n := range schema.Types {
+				for w := range workers {
+					own := got[w][i].Dealt()
+					if !reads[n] {
+						require.Empty(t, own.Rows[n])
+						continue
+					}
+					for _, v := range own.Rows[n] {
+						require.Equal(t, w, owner(n, v))
+					}
+					rows := slices.Clone(own.Rows[n])
+					slices.Sort(rows)
+					require.Len(t, slices.Compact(rows), len(own.Rows[n]), "each once")
+					for q := range workers {
+						take, to := got[q][i].Dealt().Take[n][w], got[q][i].Inputs()[n]
+						require.Len(t, take, len(own.Send[n][q]))
+						for k, at := range own.Send[n][q] {
+							require.Equal(t, to[take[k]], own.Rows[n][at])
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// sameLists compares the layers of two batches.
+func sameLists(t *rapid.T, s Schema, want, got *Batch) {
+	for l := range want.Layers {
+		for n := range s.Types {
+			a, b := &want.Layers[l].Nodes[n], &got.Layers[l].Nodes[n]
+			require.Equal(t, a.Dst, b.Dst)
+			require.True(t, slices.Equal(a.Src, b.Src), "%v and %v", a.Src, b.Src)
+		}
+		for r := range s.Relations {
+			a, b := &want.Layers[l].Blocks[r], &got.Layers[l].Blocks[r]
+			for i := range a.Start {
+				require.True(t, slices.Equal(a.drawn(i), b.drawn(i)))
+				require.True(t, slices.Equal(a.values(i), b.values(i)))
+			}
+			require.True(t, slices.Equal(a.RevStart, b.RevStart))
+			require.True(t, slices.Equal(a.RevDst, b.RevDst))
+		}
+	}
+}
+
+// TestPartsDamaged: a message that is too short or too long is an error.
+func TestPartsDamaged(t *testing.T) {
+	topo := AtHand(lists{{1, 2}, {0}, {0, 1}})
+	for name, spoil := range map[string]func(text []byte) []byte{
+		"short": func(text []byte) []byte { return text[:len(text)-1] },
+		"long":  func(text []byte) []byte { return append(text, 0) },
+		"empty": func([]byte) []byte { return nil },
+		"big":   func(text []byte) []byte { return append([]byte{255, 255, 255, 255}, text[4:]...) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for bad := range 4 {
+				n := 0
+				p := &Parts{Workers: 1, Owner: func(int, uint32) int { return 0 }, Reads: []bool{true}}
+				p.Exchange = func(_ context.Context, send [][]byte) ([][]byte, error) {
+					if n++; n == bad+1 {
+						send[0] = spoil(send[0])
+					}
+					return send, nil
+				}
+				s := NewSampler(topo, Config{Kind: NS, Fanouts: []int{2, 2}}, 1)
+				err := s.SampleParts(t.Context(), p, []*Batch{new(Batch)}, make([]BatchSeed, 1), [][][]uint32{{{0, 2}}})
+				require.ErrorContains(t, err, "a message of worker 0 has another length")
+			}
+		})
+	}
+}
