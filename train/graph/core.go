@@ -355,6 +355,7 @@ func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 	if most := mutable.MaxKept - 1; c.KeepCheckpoints > most && c.data.Learns() {
 		return fmt.Errorf("{keep_checkpoints} %d: at most %d where rows are learnt", c.KeepCheckpoints, most)
 	}
+	c.Parts = c.parts()
 	c.tiers, err = tiers.New(ctx, c.data, c.draws, c.learning(), c.Backend, c.Options.Options, c.internal.faults)
 	if err != nil {
 		return err

@@ -9,8 +9,12 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/dist"
 	"github.com/gnnstore/gnnstore/train/infer"
+	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/plan"
+	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/step"
+	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
 // sums adds up the gradients of the workers of a run.
@@ -57,6 +61,49 @@ func (s *sums) each(grads []kernels.Tensor, copy func(host []float32, g kernels.
 		copy(rest[:g.Len()], g)
 		rest = rest[g.Len():]
 	}
+}
+
+// parts returns the workers that own nodes, or nil where each worker reads whatever it needs.
+func (c *core) parts() *tiers.Parts {
+	g := c.Hooks.Group
+	if g.Size() == 1 || c.Parallel != run.ByParts {
+		return nil
+	}
+	drawing, rows := g.Drawing(), g.Rows()
+	p := &tiers.Parts{Parts: sample.Parts{
+		Rank: g.Rank(), Workers: g.Size(),
+		Owner: func(_ int, v uint32) int { return sample.OwnerByRule(v, g.Size()) },
+		Exchange: func(ctx context.Context, send [][]byte) ([][]byte, error) {
+			return drawing.Exchange(ctx, dist.At{}, send)
+		},
+	}}
+	p.Rows = func(ctx context.Context, send [][]byte) ([][]byte, error) { return rows.Exchange(ctx, dist.At{}, send) }
+	p.Agree = func(ctx context.Context, n int) (int, error) {
+		send, own := make([][]byte, g.Size()), binary.LittleEndian.AppendUint32(nil, uint32(n))
+		for q := range send {
+			send[q] = own
+		}
+		came, err := drawing.Exchange(ctx, dist.At{}, send)
+		for q, b := range came {
+			if err == nil && len(b) != 4 {
+				err = fmt.Errorf("%s sends %d bytes for a group, and not 4", g.Name(q), len(b))
+			} else if err == nil {
+				n = min(n, int(binary.LittleEndian.Uint32(b)))
+			}
+		}
+		return n, err
+	}
+	p.Left = func(stage pipeline.Stage, err error) {
+		if errors.Is(err, context.Canceled) { // for a reason that is told elsewhere
+			err = nil
+		}
+		if stage == pipeline.Draws {
+			drawing.Leave(err)
+		} else {
+			rows.Leave(err)
+		}
+	}
+	return p
 }
 
 // share returns a function that gives this worker's part of n seeds; nil where one worker trains.

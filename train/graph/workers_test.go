@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,6 +18,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/dist"
+	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
@@ -332,4 +334,143 @@ func TestWorkersMemory(t *testing.T) {
 	o.MemoryBytes = (mib - 3) << 20
 	_, err = byWorkers(t, ds, 3, o, scratch(t), greedy)
 	require.ErrorContains(t, err, "the least that works is "+least[1]+" MiB")
+}
+
+// byParts returns o for workers that own nodes.
+func byParts(o run.Options) run.Options {
+	o.Parallel = run.ByParts
+	return o
+}
+
+// TestPartsAlike: workers that own nodes end with the bits of workers that read whatever they need,
+// in every network, under any budget, and each reads its own rows alone.
+func TestPartsAlike(t *testing.T) {
+	one, typed := open(t, storetest.Communities(900, 4, 8, 24, 2)), open(t, several(600))
+	for name, change := range map[string]func(o *run.Options){
+		"sage":    func(*run.Options) {},
+		"gcn":     func(o *run.Options) { o.Kind = "gcn" },
+		"gat":     func(o *run.Options) { o.Kind = "gat" },
+		"sampled": func(o *run.Options) { o.Eval, o.Batch = "sampled", 16 },
+		"labor0":  func(o *run.Options) { draws["labor0 smoothed"](o) },
+		"labels":  func(o *run.Options) { o.LabelInput = 8 },
+		"typed":   func(*run.Options) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ds, o := one, small()
+			if name == "typed" {
+				ds = typed
+			}
+			o.Epochs = 2
+			change(&o)
+			for _, workers := range []int{1, 2, 3, 5} {
+				want := sameBy(t, ds, workers, o)
+				got := sameBy(t, ds, workers, byParts(o))
+				require.Equal(t, want.ParamsXXH3, got.ParamsXXH3)
+				require.Equal(t, want.Best, got.Best)
+				if workers > 1 { // a row that several of them need is read once
+					require.Less(t, sumOf(got.Workers.InputRows), sumOf(want.Workers.InputRows))
+				}
+				if name == "typed" {
+					continue
+				}
+				tight, least := byParts(o), outOfCore(ds, "pread")
+				tight.Options = least.Options
+				tight.Window, tight.Workers, tight.TopologyBytes = workers, 1, least.TopologyBytes*int64(workers)
+				require.Equal(t, want.ParamsXXH3, sameBy(t, ds, workers, tight).ParamsXXH3)
+			}
+		})
+	}
+}
+
+func sumOf(numbers []int64) (sum int64) {
+	for _, n := range numbers {
+		sum += n
+	}
+	return sum
+}
+
+// TestPartsUneven: workers of different budgets, which alone would draw ahead as far as each can,
+// do not wait for each other for ever.
+func TestPartsUneven(t *testing.T) {
+	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
+	o := byParts(outOfCore(ds, "pread"))
+	o.Batch, o.TopologyBytes = 16, plan.Auto // many steps
+	want := sameBy(t, ds, 3, o).ParamsXXH3
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 6 {
+		o.Lookahead = r.IntN(4)
+		budgets, windows := r.Perm(3), r.Perm(3)
+		all, err := byWorkers(t, ds, 3, o, scratch(t), func(w *worker) {
+			w.o.BatchBytes = []int64{1, 3 * 100 << 10, plan.Auto}[budgets[w.rank]]
+			w.o.Window = []int{1, 7, 0}[windows[w.rank]]
+			w.o.Cache.HostBytes = 3 << (10 + 2*w.rank)
+		})
+		require.NoError(t, err)
+		require.Equal(t, want, all[0].ParamsXXH3)
+	}
+}
+
+// TestPartsEnd: whichever worker fails or stops, and whatever it is at, none is left waiting, and
+// the run goes on from a checkpoint to the same bits.
+func TestPartsEnd(t *testing.T) {
+	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
+	o := byParts(outOfCore(ds, "pread"))
+	o.Epochs, o.Cache.HostBytes, o.Window, o.TopologyBytes, o.Batch = 3, 1<<10, 2, 3*o.TopologyBytes, 20
+	want := sameBy(t, ds, 3, o)
+	for trial := range 9 {
+		bad, stops := trial%3, trial >= 6
+		path := filepath.Join(t.TempDir(), "run")
+		_, err := byWorkers(t, ds, 3, o, func() (*run.Dir, error) { return run.Create(path) },
+			func(w *worker) {
+				if w.rank != bad {
+					return
+				}
+				var reads, from atomic.Int64
+				from.Store(1 << 60)
+				w.hooks.Step = func(epoch, _, _ int, _ float64) {
+					if epoch != 2 {
+						return
+					}
+					if stops {
+						w.stop()
+					}
+					from.CompareAndSwap(1<<60, reads.Load()+int64(trial*7)) // lists, or rows
+				}
+				w.faults = func(int, int64, int) (f disk.Fault) {
+					if reads.Add(1) >= from.Load() && !stops {
+						f.Errno = syscall.EIO
+					}
+					return f
+				}
+			})
+		if stops {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, "worker ")
+			require.ErrorContains(t, err, "go on with gnnstore train {resume} {run} "+path)
+		}
+		resumed, err := byWorkers(t, ds, 3, o, again(path), nil)
+		require.NoError(t, err)
+		require.Equal(t, want.ParamsXXH3, resumed[0].ParamsXXH3)
+		require.Equal(t, want.Losses, resumed[2].Losses)
+	}
+}
+
+// TestPartsRefused: what owners of nodes do not do yet is refused, with what to take instead.
+func TestPartsRefused(t *testing.T) {
+	for name, change := range map[string]func(o *run.Options){
+		"links and edges are learnt": func(o *run.Options) { *o = linkOptions() },
+		"{sampler} labor-star":       func(o *run.Options) { draws["labor-star nested"](o) },
+		"{sampler} rw":               func(o *run.Options) { draws["rw nested"](o) },
+		"{edge_input}":               func(o *run.Options) { o.EdgeInputs = map[string][]string{"a": {"b"}} },
+	} {
+		o := small()
+		change(&o)
+		o = byParts(o)
+		o.Dist = "local:2"
+		err := o.Validate()
+		require.ErrorContains(t, err, "{parallel} parts: ")
+		require.ErrorContains(t, err, name)
+		require.ErrorContains(t, err, "take {parallel} independent")
+	}
 }

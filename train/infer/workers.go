@@ -75,16 +75,21 @@ func (e *Evaluator) sampledSteps(ctx context.Context, t int, nodes []uint32) err
 		return nil
 	}
 	steps := pipeline.Steps{
-		To: (all - rank + of - 1) / of,
+		To: (all + of - 1) / of, // as many on all workers, which may draw together; the last may have no seeds
 		Seeds: func(step int) [][]uint32 {
 			byType := make([][]uint32, len(e.data.Types))
-			byType[t] = seeds(step*of + rank)
+			if s := step*of + rank; s < all {
+				byType[t] = seeds(s)
+			}
 			return byType
 		},
 		BatchSeed: func(step int) sample.BatchSeed { return sample.Alone(e.Seed, -1, step*of+rank) },
 	}
-	err := e.pipe.Run(ctx, steps, func(b *pipeline.Gathered) (err error) {
+	return e.pipe.Run(ctx, steps, func(b *pipeline.Gathered) (err error) {
 		batch := b.Batch.(*sample.Batch)
+		if of > 1 && len(batch.Seeds[t]) == 0 {
+			return exchange()
+		}
 		out := e.step.Predict(step.InputOf(batch, b.Rows...))[t]
 		e.look()
 		if of == 1 {
@@ -95,10 +100,6 @@ func (e *Evaluator) sampledSteps(ctx context.Context, t int, nodes []uint32) err
 		}
 		return exchange()
 	})
-	if err == nil && of > 1 && round*of < all { // others have one step more
-		err = exchange()
-	}
-	return err
 }
 
 // shareBytes returns the bytes of rows that workers compute and exchange at a time in a layer-wise

@@ -23,6 +23,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -45,6 +46,13 @@ type Config struct {
 	// others that are gathered before it, or written back after it. Default 2, and that is the
 	// least.
 	Buffers int
+	// Deal, where workers own rows, makes the rows of a batch's Inputs of type n, in dst, of what
+	// the workers have read for the step: read has the rows of the batch's Reads of this worker.
+	// Steps and tables come in the same order on all workers. Default nil: a worker reads Inputs.
+	Deal func(ctx context.Context, b plan.Batch, n, rowBytes int, read, dst []byte) error
+	// Left is called when an error ends the stage that draws, or the stage that gathers, so that no
+	// other worker waits for this one's. Default nil.
+	Left func(stage Stage, err error)
 	// Late is for tests. It is called when rows of a table are copied: with State if they wait for
 	// earlier steps, else with Gather. Default nil.
 	Late func(stage string)
@@ -135,6 +143,7 @@ type Pipeline struct {
 	buffers []buffers
 	staging *kernels.Staging // of gather
 	places  []uint32         // of gather
+	read    []byte           // of deal
 	joined  [2][]kernels.Buffer
 	joins   int // steps joined since New; the next one takes joined[joins%2]
 	clock   clock
@@ -181,7 +190,7 @@ func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) err
 	}
 	stage(func() error {
 		defer close(planned)
-		return p.planAll(ctx, planned)
+		return p.left(Draws, p.planAll(ctx, planned))
 	})
 	stage(func() error {
 		defer close(loaded)
@@ -189,7 +198,11 @@ func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) err
 	})
 	stage(func() error {
 		defer close(gathered)
-		return p.gatherAll(ctx, loaded, gathered, free)
+		err := p.gatherAll(ctx, loaded, gathered, free)
+		if err == nil {
+			_ = p.left(Gathers, ctx.Err()) // the stage before may have ended early
+		}
+		return p.left(Gathers, err)
 	})
 	done := func(b *Gathered) error { return p.finish(b, nil, free) }
 	used := make(chan *Gathered, len(p.buffers))
@@ -214,6 +227,22 @@ func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) err
 		return p.useAll(ctx, steps, gathered, use, done)
 	})
 	return g.Wait()
+}
+
+// Stage names a stage that works together with other workers' stages.
+type Stage int
+
+const (
+	Draws Stage = iota
+	Gathers
+)
+
+// left calls Left if err is set, and returns err.
+func (p *Pipeline) left(s Stage, err error) error {
+	if err != nil && p.Left != nil {
+		p.Left(s, err)
+	}
+	return err
 }
 
 // ended adds the time since began to the clock. After an error it resets the Planner.
@@ -366,7 +395,11 @@ func (p *Pipeline) gatherOf(ctx context.Context, w *plan.Window, i int, b *Gathe
 	rows.Buf = *own
 	b.Rows[n] = rows
 	b.buffers.arrive(n, rows)
-	if table.KeepFrom < table.KeepTo || !w.Rows[t].GatherTo(ctx, i, rows) {
+	if p.Deal != nil {
+		if err := p.deal(ctx, w, i, b, t, rows); err != nil {
+			return err
+		}
+	} else if table.KeepFrom < table.KeepTo || !w.Rows[t].GatherTo(ctx, i, rows) {
 		if err := p.staging.Fill(rows, func(dst []byte) error {
 			if err := w.Rows[t].Gather(ctx, i, dst); err != nil {
 				return err
@@ -379,6 +412,19 @@ func (p *Pipeline) gatherOf(ctx context.Context, w *plan.Window, i int, b *Gathe
 	}
 	b.Read[t] = p.Planner.Tables[t].Stats()
 	return nil
+}
+
+// deal is gatherOf where workers own rows.
+func (p *Pipeline) deal(ctx context.Context, w *plan.Window, i int, b *Gathered, t int, rows kernels.Tensor) error {
+	n, size := p.Planner.Types[t], rows.Cols*rows.Type.Size()
+	bytes := len(b.Batch.Reads()[n]) * size
+	p.read = slices.Grow(p.read[:0], bytes)[:bytes]
+	if err := w.Rows[t].Gather(ctx, i, p.read); err != nil {
+		return err
+	}
+	return p.staging.Fill(rows, func(dst []byte) error {
+		return p.Deal(ctx, b.Batch, n, size, p.read, dst)
+	})
 }
 
 // gatherApart uploads the places of a step's rows, if some lie on the device. It returns the shape

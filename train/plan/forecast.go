@@ -68,9 +68,9 @@ func (p *Planner) Forecast() ([]cachetier.Forecast, error) {
 	f := make([]cachetier.Forecast, len(tables))
 	for i, g := range p.drawn {
 		for _, d := range g {
-			inputs := d.Batch.Inputs()
+			reads := d.Batch.Reads()
 			for t := range f {
-				f[t].InputRows += int64(len(inputs[p.Types[t]]))
+				f[t].InputRows += int64(len(reads[p.Types[t]]))
 			}
 		}
 		for n := 0; len(g) > 0; g = g[n:] {

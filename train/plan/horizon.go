@@ -421,9 +421,9 @@ func (g *preparing) fits(b Batch) bool {
 	if w := g.h.last(); len(w.steps) > 0 && (w.bytes+b.Bytes() > g.p.Bytes/InFlight || len(w.steps) == g.p.Group) {
 		return false
 	}
-	inputs := b.Inputs()
+	reads := b.Reads()
 	for i, t := range g.h.tables {
-		if t != nil && !t.Add(inputs[g.p.Types[i]]) {
+		if t != nil && !t.Add(reads[g.p.Types[i]]) {
 			for _, before := range g.h.tables[:i] {
 				if before != nil {
 					before.Undo()
@@ -526,7 +526,7 @@ func (p *Planner) planFar(ctx context.Context, h *horizon) (*Window, error) {
 	for i, t := range p.Tables {
 		ids := make([][]uint32, len(w.Steps))
 		for k, d := range w.Steps {
-			ids[k] = d.Batch.Inputs()[p.Types[i]]
+			ids[k] = d.Batch.Reads()[p.Types[i]]
 		}
 		var r *cachetier.Window
 		var err error

@@ -29,6 +29,7 @@ type known struct {
 }
 
 func (b *known) Inputs() [][]uint32 { return b.rows }
+func (b *known) Reads() [][]uint32  { return b.rows }
 func (b *known) Bytes() int64       { return 100 }
 
 // packer is a Packer of known batches. Its hooks are called when a horizon is to be drawn, with its

@@ -35,13 +35,20 @@ type Config struct {
 	BatchRows  []int
 	// Join, where it has a file, has long ranges go by horizons.
 	Join Join
+	// Agree returns the least n that a worker of the run gives. Workers that draw from each other's
+	// lists draw the same groups, in the same order: each draws as far as Ahead before it cuts the
+	// next window, whatever its Bytes, since a worker that waited in its budget for its steps would
+	// leave the others waiting for its draws. Default nil: this worker draws alone.
+	Agree func(ctx context.Context, n int) (int, error)
 }
 
 // Batch is the input of a step, as far as a plan has to know it.
 type Batch interface {
-	// Inputs are the rows that it reads, each once: a list for each input that batches have. They
-	// stay as they are until the batch is drawn anew.
+	// Inputs are the rows that it needs, each once: a list for each input that batches have. Reads
+	// are the rows that this worker reads for its step: its Inputs, or, where workers own rows, the
+	// rows of its own that any worker needs. They stay as they are until the batch is drawn anew.
 	Inputs() [][]uint32
+	Reads() [][]uint32
 	// Bytes returns the bytes of memory that the batch takes.
 	Bytes() int64
 }
@@ -165,6 +172,12 @@ func (p *Planner) Next(ctx context.Context) (*Window, error) {
 		if err := p.flight.wait(ctx, held, more, p.Bytes); err != nil {
 			return nil, err
 		}
+		if p.Agree != nil {
+			var err error
+			if n, err = p.Agree(ctx, n); err != nil {
+				return nil, err
+			}
+		}
 		if _, err := p.draw(ctx, n); err != nil {
 			return nil, err
 		}
@@ -189,7 +202,8 @@ func (p *Planner) ahead() (n int, held, more int64) {
 	defer p.mu.Unlock()
 	n = min(p.groupSteps(), p.steps.To-p.next)
 	held, more = bytesOf(p.drawn), int64(n)*p.size.largest
-	if len(p.drawn) > p.Ahead || !p.fitsAhead(held, more) || p.waitsForDrawn(n) {
+	fits := p.Agree != nil || p.fitsAhead(held, more)
+	if len(p.drawn) > p.Ahead || !fits || p.waitsForDrawn(n) {
 		n = 0
 	}
 	return n, held, more
@@ -239,9 +253,9 @@ func expect[T table](tables []T, types []int, g group, taken func(step int) int6
 		if taken != nil {
 			bytes = append(bytes, taken(d.Step))
 		}
-		inputs := d.Batch.Inputs()
+		reads := d.Batch.Reads()
 		for t := range ids {
-			ids[t] = append(ids[t], inputs[types[t]])
+			ids[t] = append(ids[t], reads[types[t]])
 		}
 	}
 	for t := range tables {

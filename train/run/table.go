@@ -463,7 +463,7 @@ var Table = setting.Table[Options]{
 		Help: "how many workers train together, and where: local:V, V in this process; mpi, one in each process that mpirun or mpiexec " +
 			"started; mpi:V, V in those processes; off, one; auto: mpi if several processes were started, else off"},
 	{Key: "parallel", For: spread, Free: anyTime,
-		In: func(o *Options) value { return setting.Word(&o.Parallel, Independent) },
+		In: func(o *Options) value { return setting.Word(&o.Parallel, Independent, ByParts) },
 		Help: "how workers share a step: independent, where each draws neighbours for its share of {batch} from the whole " +
 			"dataset, and workers exchange only gradients"},
 	{Key: "dist_timeout", For: spread, Free: anyTime,

@@ -165,6 +165,9 @@ func (i introduction) differs(first introduction) string {
 		add(x.Key, x.Now, x.Then)
 	}
 	a, b := i.Options, first.Options
+	if add("parallel", a.Parallel, b.Parallel); a.Parallel == ByParts {
+		add("lookahead", strconv.Itoa(a.Lookahead), strconv.Itoa(b.Lookahead)) // they draw the same groups ahead
+	}
 	add("epochs", strconv.Itoa(a.Epochs), strconv.Itoa(b.Epochs)) // a resumed run may change them
 	add("checkpoint_every", strconv.Itoa(a.CheckpointEvery), strconv.Itoa(b.CheckpointEvery))
 	if len(all) > 0 {

@@ -15,7 +15,7 @@ import (
 type WorkerOptions struct {
 	// Dist is as dist.ParseWay reads it; empty: one worker.
 	Dist string `json:"dist,omitempty"`
-	// Parallel names the way in which workers share a step: Independent, the default.
+	// Parallel names the way in which workers share a step: Independent, the default, or ByParts.
 	Parallel string `json:"parallel,omitempty"`
 	// DistTimeout bounds the time that a worker waits for the others. MPILibrary is a file: see
 	// dist.Options.
@@ -23,9 +23,15 @@ type WorkerOptions struct {
 	MPILibrary  string        `json:"mpi_library,omitempty"`
 }
 
-// Independent is the way in which each worker draws for its share of a step's seeds, from the whole
-// dataset, and only gradients travel.
-const Independent = "independent"
+// Ways in which workers share a step. The results are the same.
+const (
+	// Independent: each worker draws for its share of a step's seeds, from the whole dataset, and
+	// only gradients travel.
+	Independent = "independent"
+	// ByParts: each worker has its share of the seeds as well, but owns a part of the nodes. It
+	// draws from their lists, and reads their rows, for all workers.
+	ByParts = "parts"
+)
 
 // DefaultDistTimeout is the default of WorkerOptions.DistTimeout where there are several workers.
 const DefaultDistTimeout = 10 * time.Minute
@@ -47,6 +53,16 @@ func (o Options) validateWorkers() []error {
 	fail(o.History, "{dist} %s: {history}: rows of earlier steps are not shared among workers; leave one of the two out",
 		o.Dist)
 	fail(!kernels.IsCPU(o.Device), "{dist} %s: workers compute on the CPU; take {device} cpu", o.Dist)
+	if o.Parallel == ByParts {
+		const instead = "; take {parallel} " + Independent
+		fail(o.Links() || o.Edges(), "{parallel} %s: links and edges are learnt from batches without some edges, which "+
+			"owners of lists do not leave out yet%s", o.Parallel, instead)
+		fail(len(o.EdgeInputs) > 0, "{parallel} %s: {edge_input}: owners of lists do not send columns of edges yet%s",
+			o.Parallel, instead)
+		kind := o.Sampling().Kind
+		fail(kind == sample.LaborStar || kind == sample.RW, "{parallel} %s: {sampler} %s looks at lists of several owners "+
+			"at once%s", o.Parallel, kind, instead)
+	}
 	fail(o.DistTimeout < 0, "{dist_timeout} %v: at least 0, which is for ever", o.DistTimeout)
 	return errs
 }

@@ -16,8 +16,8 @@ type Batch struct {
 	dealt    *Dealt     // of SampleParts
 }
 
-// Dealt says how the rows of Inputs come from their owners. It is nil unless SampleParts drew the
-// batch.
+// Dealt returns the ways of the rows of Inputs from their owners. It is nil unless SampleParts drew
+// the batch.
 func (b *Batch) Dealt() *Dealt { return b.dealt }
 
 // Reads returns the rows that this worker reads for the step of the batch: its Inputs, or the rows

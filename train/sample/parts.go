@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Parts deals out the nodes of a graph among workers. The owner of a node has its neighbour lists
@@ -21,7 +22,19 @@ type Parts struct {
 	Exchange func(ctx context.Context, send [][]byte) ([][]byte, error)
 }
 
-// Dealt says how the rows of a batch's Inputs come from their owners.
+// OwnerByRule returns the owner of node v of any type among so many workers. The first nodes, which
+// are the hubs in many datasets, are dealt out one by one, and the others in blocks of 64, whose
+// rows lie together.
+func OwnerByRule(v uint32, workers int) int {
+	if n := uint32(workers); uint64(v) < 4096*uint64(n) {
+		return int(v % n)
+	} else {
+		return int(v / 64 % n)
+	}
+}
+
+// Dealt has the ways of the rows of a batch's Inputs, from their owners to the workers that need
+// them.
 type Dealt struct {
 	// Rows are the rows that this worker reads for the batches of all workers, each once, by type.
 	Rows [][]uint32
@@ -32,13 +45,15 @@ type Dealt struct {
 }
 
 // SampleParts is Sample for workers that each have the lists of their own nodes. All workers call
-// it together, with as many batches, and with the same batch seeds; each has its own seeds. Every
-// batch gets a Dealt, and is else the batch of Sample, bit for bit. Samplers that look at several
+// it together, with as many batches. Every batch gets a Dealt, and is else the batch of Sample, bit
+// for bit. Samplers that look at several
 // lists together panic, as do batches Without some edges and edges that bring something along.
 //
 // For each hop a worker sends 4 bytes for each destination that another one owns. It gets back 4
 // bytes for each neighbour, 8 with weights.
-func (s *Sampler) SampleParts(ctx context.Context, p *Parts, batches []*Batch, batchSeeds []BatchSeed, seeds [][][]uint32) error {
+func (s *Sampler) SampleParts(
+	ctx context.Context, p *Parts, batches []*Batch, batchSeeds []BatchSeed, seeds [][][]uint32,
+) error {
 	s.checkParts(batches)
 	if err := s.countLoops(ctx); err != nil {
 		return err
@@ -50,11 +65,11 @@ func (s *Sampler) SampleParts(ctx context.Context, p *Parts, batches []*Batch, b
 		s.drawers[0].begin(b, seeds[i])
 	}
 	for hop := range s.Fanouts {
-		asked, err := s.ask(ctx, p, batches, s.drawnTypes(hop), func(b *Batch, t int) []uint32 {
+		asked, err := s.ask(ctx, p, batches, batchSeeds, s.drawnTypes(hop), func(b *Batch, t int) []uint32 {
 			return b.Layers[len(s.Fanouts)-1-hop].Nodes[t].destinations()
 		})
 		if err == nil {
-			err = s.drawFor(ctx, asked, batchSeeds, hop)
+			err = s.drawFor(ctx, asked, hop)
 		}
 		if err == nil {
 			err = s.answer(ctx, p, batches, batchSeeds, hop)
@@ -94,14 +109,24 @@ func (s *Sampler) drawnTypes(hop int) []bool {
 	return types
 }
 
+// request is the nodes, by type, that a worker asks another one for, for one of its batches.
+type request struct {
+	batchSeed BatchSeed
+	nodes     [][]uint32
+}
+
 // ask sends nodes of some types to their owners, in the order in which nodes has them. It returns,
-// by worker, batch and type, the nodes that workers ask this one for.
+// by worker and batch, what workers ask this one for.
 func (s *Sampler) ask(
-	ctx context.Context, p *Parts, batches []*Batch, types []bool, nodes func(b *Batch, t int) []uint32,
-) (asked [][][][]uint32, err error) {
+	ctx context.Context, p *Parts, batches []*Batch, batchSeeds []BatchSeed, types []bool,
+	nodes func(b *Batch, t int) []uint32,
+) (asked [][]request, err error) {
 	texts := p.texts(len(batches))
 	err = s.each(ctx, len(batches), func(_ *drawer, i int) error {
 		ids := make([][]uint32, p.Workers)
+		for q := range texts {
+			texts[q][i], _ = binary.Append(texts[q][i], binary.LittleEndian, batchSeeds[i]) // it has a size
+		}
 		for t, wanted := range types {
 			if !wanted {
 				continue
@@ -126,13 +151,15 @@ func (s *Sampler) ask(
 	if err != nil {
 		return nil, err
 	}
-	asked = make([][][][]uint32, p.Workers)
+	asked = make([][]request, p.Workers)
 	for q := range asked {
-		asked[q] = make([][][]uint32, len(batches))
+		asked[q] = make([]request, len(batches))
 	}
 	return asked, s.each(ctx, len(batches), func(_ *drawer, i int) error {
 		for q := range asked {
-			ids, m := make([][]uint32, len(types)), &came[q][i]
+			r, ids, m := &asked[q][i], make([][]uint32, len(types)), &came[q][i]
+			seed := m.part(binary.Size(r.batchSeed))
+			_, _ = binary.Decode(seed.text, binary.LittleEndian, &r.batchSeed) // end looks for what is missing
 			for t, wanted := range types {
 				if !wanted {
 					continue
@@ -143,14 +170,15 @@ func (s *Sampler) ask(
 				m.numbers(ids[t])
 				for _, v := range ids[t] {
 					if int(v) >= s.schema.Types[t] || p.Owner(t, v) != p.Rank {
-						return fmt.Errorf("worker %d asks worker %d for node %d of type %d, which it does not own", q, p.Rank, v, t)
+						return fmt.Errorf("worker %d asks worker %d for node %d of type %d, which it does not own",
+							q, p.Rank, v, t)
 					}
 				}
 			}
 			if err := m.end(q); err != nil {
 				return err
 			}
-			asked[q][i] = ids
+			r.nodes = ids
 		}
 		return nil
 	})
@@ -158,25 +186,24 @@ func (s *Sampler) ask(
 
 // drawFor draws the nodes that workers have asked for at a hop. Afterwards s.served has, worker by
 // worker, what was drawn for each of its batches.
-func (s *Sampler) drawFor(ctx context.Context, asked [][][][]uint32, batchSeeds []BatchSeed, hop int) error {
-	n := len(asked) * len(batchSeeds)
-	for len(s.served) < n {
+func (s *Sampler) drawFor(ctx context.Context, asked [][]request, hop int) error {
+	all := slices.Concat(asked...)
+	for len(s.served) < len(all) {
 		s.served = append(s.served, new(Batch))
 	}
-	served, seeds := s.served[:n], make([]BatchSeed, n)
-	for k, b := range served {
-		q, i := k/len(batchSeeds), k%len(batchSeeds)
-		seeds[k] = batchSeeds[i]
-		s.drawers[0].shape(b)
-		for t, ids := range asked[q][i] {
-			b.Layers[len(s.Fanouts)-1-hop].Nodes[t].start(ids)
+	served, seeds := s.served[:len(all)], make([]BatchSeed, len(all))
+	for k, r := range all {
+		seeds[k] = r.batchSeed
+		s.drawers[0].shape(served[k])
+		for t, ids := range r.nodes {
+			served[k].Layers[len(s.Fanouts)-1-hop].Nodes[t].start(ids)
 		}
 	}
 	for r := range s.relations {
 		if s.FanoutOf(hop, r) == 0 {
 			continue
 		}
-		if err := s.draw(ctx, s.begin([]*relation{&s.relations[r]}, served, seeds, hop), n); err != nil {
+		if err := s.draw(ctx, s.begin([]*relation{&s.relations[r]}, served, seeds, hop), len(served)); err != nil {
 			return err
 		}
 	}
@@ -306,7 +333,9 @@ func (d *drawer) assemble(p *Parts, j *job, came []*message) error {
 // deal sends the Inputs of batches to their owners, which will read their rows, and notes in each
 // batch which rows go where.
 func (s *Sampler) deal(ctx context.Context, p *Parts, batches []*Batch) error {
-	asked, err := s.ask(ctx, p, batches, p.Reads, func(b *Batch, t int) []uint32 { return b.Layers[0].Nodes[t].Src })
+	none := make([]BatchSeed, len(batches))
+	inputs := func(b *Batch, t int) []uint32 { return b.Layers[0].Nodes[t].Src }
+	asked, err := s.ask(ctx, p, batches, none, p.Reads, inputs)
 	if err != nil {
 		return err
 	}
@@ -323,8 +352,9 @@ func (s *Sampler) deal(ctx context.Context, p *Parts, batches []*Batch) error {
 			}
 			d.indexes[t].begin(nil)
 			for q := range asked {
-				b.dealt.Send[t][q] = asked[q][i][t]
-				b.dealt.Rows[t], _ = d.indexes[t].number(asked[q][i][t], b.dealt.Rows[t]) // ask has looked for bad ones
+				b.dealt.Send[t][q] = asked[q][i].nodes[t]
+				// ask has looked for nodes that do not exist.
+				b.dealt.Rows[t], _ = d.indexes[t].number(asked[q][i].nodes[t], b.dealt.Rows[t])
 			}
 			for n, v := range b.Layers[0].Nodes[t].Src {
 				q := p.Owner(t, v)
@@ -416,7 +446,8 @@ type message struct {
 // end returns an error unless the message of worker q was read to its end.
 func (m *message) end(q int) error {
 	if m.short || len(m.text) > 0 {
-		return fmt.Errorf("a message of worker %d has another length than its contents need: the workers' builds differ", q)
+		return fmt.Errorf("a message of worker %d has another length than its contents need: "+
+			"the workers' builds differ", q)
 	}
 	return nil
 }

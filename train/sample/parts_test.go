@@ -86,18 +86,16 @@ func TestPartsDrawAlike(t *testing.T) {
 		owner := func(t int, v uint32) int { return int(v/block+uint32(t)) % workers }
 		reads := []bool{true, rapid.Bool().Draw(t, "reads"), true}[:len(schema.Types)]
 		batches := rapid.IntRange(1, 4).Draw(t, "batches")
-		drawers, pairs := rapid.IntRange(1, 3).Draw(t, "drawers"), rapid.SampledFrom([]int{1, 10, maxPairs}).Draw(t, "pairs")
-		seeds, batchSeeds := make([][][][]uint32, workers), []BatchSeed{}
-		for range batches {
-			batchSeeds = append(batchSeeds, anyZ(t))
-		}
+		drawers := rapid.IntRange(1, 3).Draw(t, "drawers")
+		pairs := rapid.SampledFrom([]int{1, 10, maxPairs}).Draw(t, "pairs")
+		seeds, batchSeeds := make([][][][]uint32, workers), make([][]BatchSeed, workers)
 		resident := make([]uint32, len(topo))
 		for r := range resident {
 			resident[r] = rapid.Uint32Range(0, uint32(len(topo[r]))).Draw(t, "resident")
 		}
 		for w := range seeds {
 			for range batches {
-				seeds[w] = append(seeds[w], typedSeeds(t, schema))
+				seeds[w], batchSeeds[w] = append(seeds[w], typedSeeds(t, schema)), append(batchSeeds[w], anyZ(t))
 			}
 		}
 		got := make([][]*Batch, workers)
@@ -108,7 +106,8 @@ func TestPartsDrawAlike(t *testing.T) {
 			var own []Topology
 			for r, l := range topo {
 				dst := schema.Relations[r].Dst
-				own = append(own, owned{&tiered{lists: l, part: 7, resident: resident[r]}, func(v uint32) bool { return owner(dst, v) == rank }})
+				all := &tiered{lists: l, part: 7, resident: resident[r]}
+				own = append(own, owned{all, func(v uint32) bool { return owner(dst, v) == rank }})
 			}
 			s := NewTyped(schema, own, c, drawers)
 			s.maxPairs = pairs
@@ -117,7 +116,8 @@ func TestPartsDrawAlike(t *testing.T) {
 			}
 			all.Go(func() error {
 				for range 2 { // the same buffers again
-					if err := s.SampleParts(context.Background(), p, got[rank], batchSeeds, seeds[rank]); err != nil {
+					err := s.SampleParts(context.Background(), p, got[rank], batchSeeds[rank], seeds[rank])
+					if err != nil {
 						return err
 					}
 				}
@@ -133,7 +133,7 @@ func TestPartsDrawAlike(t *testing.T) {
 		for i := range batches {
 			for w := range workers {
 				var want Batch
-				require.NoError(t, s.SampleOne(context.Background(), &want, batchSeeds[i], seeds[w][i]...))
+				require.NoError(t, s.SampleOne(context.Background(), &want, batchSeeds[w][i], seeds[w][i]...))
 				sameLists(t, schema, &want, got[w][i])
 				require.Equal(t, want.Inputs(), got[w][i].Inputs())
 			}

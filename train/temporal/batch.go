@@ -93,6 +93,9 @@ func (b *Batch) Inputs() [][]uint32 {
 	return inputs
 }
 
+// Reads returns Inputs.
+func (b *Batch) Reads() [][]uint32 { return b.Inputs() }
+
 // Bytes returns the memory of the batch in bytes, including the room that its lists have for more.
 func (b *Batch) Bytes() int64 { return b.bytes }
 

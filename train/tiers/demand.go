@@ -34,7 +34,7 @@ type Measure struct {
 // demand returns what each part of the run needs. Rows has an entry for each stack. Lists has one
 // for each of relations, from which batches are drawn.
 func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
-	b, batchRows := m.Batch, int64(0)
+	b, batchRows, numbers := m.Batch, int64(0), int64(0)
 	scratch, shared := t.Sampler.Scratch(b)
 	inputs := b.Inputs()
 	for _, n := range t.Types {
@@ -48,8 +48,17 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 			r.Index += noted
 			d.Fixed += mutable.FixedBytes(t.data.Types[n].Nodes)
 		}
+		if t.Parts != nil {
+			r.Count = (r.Count + int64(t.Parts.Workers) - 1) / int64(t.Parts.Workers) // what it owns
+			numbers += partsNumbers * int64(r.Inputs)
+		}
 		d.Rows = append(d.Rows, r)
 		batchRows += int64(r.Inputs) * r.Bytes
+	}
+	bytes := b.Bytes()
+	if t.Parts != nil {
+		bytes += numbers
+		scratch += partsScratch * bytes
 	}
 	for i, drawn := range t.drawn() {
 		if !drawn {
@@ -86,10 +95,14 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 		d.History = max(0, d.History-m.Slots)
 	}
 	d.Batches = plan.Batches{
-		Bytes: b.Bytes(), Scratch: scratch, Groups: plan.InFlight + t.Lookahead, Parallel: t.Workers, Window: window, Far: t.Sampler.Far(),
+		Bytes: bytes, Scratch: scratch, Groups: plan.InFlight + t.Lookahead, Parallel: t.Workers, Window: window, Far: t.Sampler.Far(),
 	}
 	if t.EpochSteps > 0 {
 		d.Batches.Packed = int64(len(t.Sampler.Pack(nil, b)))
+	}
+	if t.Parts != nil {
+		d.Step += partsRows * batchRows * stepMargin / 100
+		d.Batches.Far = false
 	}
 	d.Disk, d.Cores = t.Disk.Costs, runtime.GOMAXPROCS(0)
 	return d, relations

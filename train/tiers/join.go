@@ -46,6 +46,11 @@ const leastWindows = 4
 func (t *Tiers) planJoin(d plan.Demand, b plan.Budget) (bytes int64) {
 	t.join, t.demanded, t.without = joining{}, d, b
 	switch {
+	case t.Parts != nil:
+		if t.SpillBytes > 0 {
+			t.join.why = "workers draw from each other's lists: rows are read by windows, without a spill"
+		}
+		return 0
 	case t.SpillBytes == 0 || t.EpochSteps == 0 || len(t.Types) == 0:
 		return 0
 	case t.learnsRows():

@@ -41,6 +41,9 @@ type Options struct {
 	// Hosted is the number of workers in this process, which share the budgets here; 0 means 1. It
 	// is not recorded.
 	Hosted int `json:"-"`
+	// Parts are the workers that own nodes; nil: this one reads whatever it needs. It is not
+	// recorded.
+	Parts *Parts `json:"-"`
 	// Cache is the budgets and policies of feature rows. HostBytes may be Auto: a part of
 	// MemoryBytes.
 	Cache cachetier.Options `json:"cache"`

@@ -112,6 +112,12 @@ func New(
 			t.Types = append(t.Types, len(d.Types)+k)
 		}
 	}
+	if t.Parts != nil {
+		t.Parts.Reads = make([]bool, len(d.Types))
+		for _, i := range t.Types {
+			t.Parts.Reads[i] = true
+		}
+	}
 	var rows, least, all int64
 	for _, i := range t.Types {
 		rows += int64(d.Input(i).Nodes) * int64(t.RowBytes(i))
@@ -335,11 +341,19 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 		}
 	}
 	t.heap.Budget = (t.total - t.sumBytes()) * t.hosted() // the heap is the process's
-	t.Planner = plan.NewPlanner(plan.Config{
-		Sampler: plan.Graph{GraphSampler: checked{t.Sampler, t.data}}, Parallel: t.Workers, Tables: t.Stacks, Types: t.Types, Bytes: budget.Batches,
+	alone := checked{t.Sampler, t.data}
+	plans := plan.Config{
+		Sampler: plan.Graph{GraphSampler: alone}, Parallel: t.Workers, Tables: t.Stacks, Types: t.Types, Bytes: budget.Batches,
 		Group: t.Window, Ahead: t.Lookahead, BatchBytes: d.Batches.Bytes, BatchRows: t.inputs,
-	})
-	t.Pipe = pipeline.New(pipeline.Config{Planner: t.Planner, Tables: tables, Backend: t.be, Buffers: t.buffers()})
+	}
+	stages := pipeline.Config{Tables: tables, Backend: t.be, Buffers: t.buffers()}
+	if p := t.Parts; p != nil {
+		plans.Sampler, plans.Agree = plan.Graph{GraphSampler: partsSampler{alone, p}}, p.Agree
+		stages.Deal, stages.Left = p.deal, p.Left
+	}
+	t.Planner = plan.NewPlanner(plans)
+	stages.Planner = t.Planner
+	t.Pipe = pipeline.New(stages)
 	return nil
 }
 

@@ -1,0 +1,71 @@
+package tiers
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/pipeline"
+	"github.com/gnnstore/gnnstore/train/plan"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// Parts connects this worker with the workers that own the other nodes. New sets Reads.
+type Parts struct {
+	sample.Parts // Exchange is for drawing
+	// Agree returns the least number that a worker gives: see plan.Config.
+	Agree func(ctx context.Context, n int) (int, error)
+	// Rows is as Exchange, for rows of features.
+	Rows func(ctx context.Context, send [][]byte) ([][]byte, error)
+	// Left is as pipeline.Config has it.
+	Left func(stage pipeline.Stage, err error)
+}
+
+// deal is pipeline.Config.Deal.
+func (p *Parts) deal(ctx context.Context, b plan.Batch, n, rowBytes int, read, dst []byte) error {
+	d, send := b.(*sample.Batch).Dealt(), make([][]byte, p.Workers)
+	for q, places := range d.Send[n] {
+		send[q] = make([]byte, len(places)*rowBytes)
+		for i, at := range places {
+			copy(send[q][i*rowBytes:(i+1)*rowBytes], read[int(at)*rowBytes:])
+		}
+	}
+	came, err := p.Rows(ctx, send)
+	if err != nil {
+		return err
+	}
+	for q, places := range d.Take[n] {
+		if len(came[q]) != len(places)*rowBytes {
+			return fmt.Errorf("worker %d sends %d bytes of rows, and %d rows of %d bytes are wanted",
+				q, len(came[q]), len(places), rowBytes)
+		}
+		for i, at := range places {
+			copy(dst[int(at)*rowBytes:(int(at)+1)*rowBytes], came[q][i*rowBytes:])
+		}
+	}
+	return nil
+}
+
+// Memory for parts, beside what a worker takes alone. Drawing for others takes about the memory of
+// two batches more while a step is drawn: of what was drawn for them, and of messages. A batch has
+// three numbers more for each input: see sample.Dealt. The rows of a step are there four times
+// more: as they are read, and in messages, which an MPI library copies.
+const (
+	partsScratch = 2
+	partsNumbers = 3 * 4
+	partsRows    = 4
+)
+
+// partsSampler draws with the other workers.
+type partsSampler struct {
+	checked
+	parts *Parts
+}
+
+func (s partsSampler) SampleThrough(
+	ctx context.Context, _ sample.Expander, batches []*sample.Batch, batchSeeds []sample.BatchSeed, seeds [][][]uint32,
+) error {
+	return s.data.Place(store.Guard(func() error {
+		return s.SampleParts(ctx, &s.parts.Parts, batches, batchSeeds, seeds)
+	}))
+}
