@@ -104,7 +104,7 @@ var coveredTrain = map[string][]string{
 	"matmul":              {"f32", "bf16"},
 	"kernels":             {"portable"},
 	"dist":                {"local:2"},
-	"parallel":            {"independent"},
+	"parallel":            {"independent", "parts"},
 	"dist-timeout":        {"90s"},
 	"resume":              {"true"},
 	"checkpoint-every":    {"1"},

@@ -69,7 +69,7 @@ func TestWorkersMisuse(t *testing.T) {
 		{"--dist-timeout 5s", "gnnstore: --dist-timeout 5s: it goes with --dist\n"},
 		{"--dist local:2 --history", "gnnstore: --dist local:2: --history: rows of earlier steps are not shared among workers; leave one of the two out\n"},
 		{"--dist local:2 --plan", "gnnstore: --dist local:2: a plan is of one worker; leave --dist out\n"},
-		{"--dist local:2 --parallel parts", "gnnstore: --parallel parts: there is independent\n"},
+		{"--dist local:2 --parallel alone", "gnnstore: --parallel alone: there are independent and parts\n"},
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
 		code, stdout, stderr := gnnstore(t, append([]string{"train", data, "--run", dir}, strings.Fields(c.args)...)...)

@@ -39,8 +39,8 @@ func (l launcher) command(ctx context.Context, processes int, args ...string) *e
 	return c
 }
 
-// workers proves that the number of processes, the library, and settings of the tiers change no
-// result of four workers; that four workers lose what one loses, up to rounding; and that a run
+// workers proves that the number of processes, the library, the way in which workers share a step,
+// and settings of the tiers change no result of four workers; that four workers lose what one loses, up to rounding; and that a run
 // goes on in other processes to the same weights after one of its processes was killed.
 func workers(ctx context.Context, a *arxiv) error {
 	for _, l := range launchers {
@@ -128,14 +128,14 @@ func (w *workersProof) alike(ctx context.Context) error {
 		settings  string
 	}{
 		{nil, 1, "--eval full"},
-		{nil, 1, "--memory 600MiB --host-memory 4MiB --policy lru --window 1 --disk-engine pread"},
+		{nil, 1, "--parallel parts --memory 600MiB --host-memory 4MiB --policy lru --window 1 --disk-engine pread"},
 		{openMPI, 1, "--host-memory 2MiB --policy belady --window 4"},
-		{openMPI, 2, "--host-memory 1MiB --policy static --disk-engine uring"},
+		{openMPI, 2, "--parallel parts --host-memory 1MiB --policy static --disk-engine uring"},
 		{openMPI, 4, "--memory 2GiB --host-memory 8MiB --spill 64MiB --workers 1"},
-		{openMPI, 4, "--eval full --eval-memory 64KiB"}, // hidden rows are on disk
-		{mpich, 1, "--disk-engine mmap --host-memory 0"},
+		{openMPI, 4, "--parallel parts --eval full --eval-memory 64KiB"}, // hidden rows are on disk
+		{mpich, 1, "--parallel parts --disk-engine mmap --host-memory 0"},
 		{mpich, 2, "--host-memory 1MiB --policy sieve --window 2 --lookahead 0"},
-		{mpich, 4, "--host-memory 2MiB --policy none --workers 8"},
+		{mpich, 4, "--parallel parts --host-memory 2MiB --policy none --workers 8"},
 	} {
 		settings := strings.Fields(run.settings)
 		dist := "mpi:4"
@@ -193,7 +193,8 @@ func (w *workersProof) killed(ctx context.Context) error {
 		return err
 	}
 	for i, l := range launchers {
-		dir, args := w.args(more...)
+		way := []string{"independent", "parts"}[i]
+		dir, args := w.args(append(more, "--parallel", way)...)
 		if err := w.killOne(ctx, l, dir, args); err != nil {
 			return err
 		}
@@ -205,7 +206,8 @@ func (w *workersProof) killed(ctx context.Context) error {
 		if got.ParamsXXH3 != want.ParamsXXH3 {
 			return fmt.Errorf("a run of which %s lost a process went on to params %s, want %s", l.name, got.ParamsXXH3, want.ParamsXXH3)
 		}
-		fmt.Printf("%s -n 4, one killed; went on by %s -n 2 to params %s\n", l.name, launchers[1-i].name, got.ParamsXXH3)
+		fmt.Printf("%s -n 4, %s, one killed; went on by %s -n 2 to params %s\n",
+			l.name, way, launchers[1-i].name, got.ParamsXXH3)
 	}
 	return nil
 }

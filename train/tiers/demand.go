@@ -49,7 +49,9 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 			d.Fixed += mutable.FixedBytes(t.data.Types[n].Nodes)
 		}
 		if t.Parts != nil {
-			r.Count = (r.Count + int64(t.Parts.Workers) - 1) / int64(t.Parts.Workers) // what it owns
+			if t.Disk.Direct { // else there is room for all rows, which evaluation reads
+				r.Count = (r.Count + int64(t.Parts.Workers) - 1) / int64(t.Parts.Workers) // its own
+			}
 			numbers += partsNumbers * int64(r.Inputs)
 		}
 		d.Rows = append(d.Rows, r)
