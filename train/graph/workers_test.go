@@ -283,6 +283,7 @@ func TestWorkersTasks(t *testing.T) {
 			if o.KeepTargets = false; o.Task != "" {
 				require.InEpsilonSlice(t, trained(t, c.ds, o).Losses, sameBy(t, c.ds, 2, o).Losses, 0.03)
 			}
+			require.Equal(t, sameBy(t, c.ds, 3, o).ParamsXXH3, sameBy(t, c.ds, 3, byParts(o)).ParamsXXH3)
 		})
 	}
 }
@@ -459,10 +460,9 @@ func TestPartsEnd(t *testing.T) {
 // TestPartsRefused: what owners of nodes do not do yet is refused, with what to take instead.
 func TestPartsRefused(t *testing.T) {
 	for name, change := range map[string]func(o *run.Options){
-		"links and edges are learnt": func(o *run.Options) { *o = linkOptions() },
-		"{sampler} labor-star":       func(o *run.Options) { draws["labor-star nested"](o) },
-		"{sampler} rw":               func(o *run.Options) { draws["rw nested"](o) },
-		"{edge_input}":               func(o *run.Options) { o.EdgeInputs = map[string][]string{"a": {"b"}} },
+		"{sampler} labor-star": func(o *run.Options) { draws["labor-star nested"](o) },
+		"{sampler} rw":         func(o *run.Options) { draws["rw nested"](o) },
+		"{edge_input}":         func(o *run.Options) { o.EdgeInputs = map[string][]string{"a": {"b"}} },
 	} {
 		o := small()
 		change(&o)

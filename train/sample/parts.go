@@ -47,7 +47,7 @@ type Dealt struct {
 // SampleParts is Sample for workers that each have the lists of their own nodes. All workers call
 // it together, with as many batches. Every batch gets a Dealt, and is else the batch of Sample, bit
 // for bit. Samplers that look at several
-// lists together panic, as do batches Without some edges and edges that bring something along.
+// lists together panic, as do edges that bring something along.
 //
 // For each hop a worker sends 4 bytes for each destination that another one owns. It gets back 4
 // bytes for each neighbour, 8 with weights.
@@ -86,11 +86,7 @@ func (s *Sampler) checkParts(batches []*Batch) {
 	if s.how().own != nil {
 		panic(fmt.Sprintf("sample: SampleParts: %s looks at several lists together", s.Kind))
 	}
-	for _, b := range batches {
-		if len(b.Without) > 0 {
-			panic("sample: SampleParts: a batch without some edges")
-		}
-	}
+	s.checkWithout(nil, batches)
 	for i := range s.relations {
 		if s.relations[i].brings() {
 			panic("sample: SampleParts: edges that bring something along")
@@ -109,14 +105,16 @@ func (s *Sampler) drawnTypes(hop int) []bool {
 	return types
 }
 
-// request is the nodes, by type, that a worker asks another one for, for one of its batches.
+// request is the nodes, by type, that a worker asks another one for, for one of its batches. Without
+// has, by relation, the edges to the first of them that are left out; none: no edges are.
 type request struct {
 	batchSeed BatchSeed
 	nodes     [][]uint32
+	without   []Without
 }
 
 // ask sends nodes of some types to their owners, in the order in which nodes has them. It returns,
-// by worker and batch, what workers ask this one for.
+// by worker and batch, what workers ask this one for. batchSeeds is nil if nothing is to be drawn.
 func (s *Sampler) ask(
 	ctx context.Context, p *Parts, batches []*Batch, batchSeeds []BatchSeed, types []bool,
 	nodes func(b *Batch, t int) []uint32,
@@ -125,6 +123,9 @@ func (s *Sampler) ask(
 	err = s.each(ctx, len(batches), func(_ *drawer, i int) error {
 		ids := make([][]uint32, p.Workers)
 		for q := range texts {
+			if batchSeeds == nil {
+				break
+			}
 			texts[q][i], _ = binary.Append(texts[q][i], binary.LittleEndian, batchSeeds[i]) // it has a size
 		}
 		for t, wanted := range types {
@@ -142,6 +143,9 @@ func (s *Sampler) ask(
 				texts[q][i] = appendNumbers(appendNumber(texts[q][i], len(ids[q])), ids[q])
 			}
 		}
+		if batchSeeds != nil && len(batches[i].Without) > 0 {
+			s.appendWithout(p, texts, batches, i, types)
+		}
 		return nil
 	})
 	if err != nil {
@@ -158,8 +162,10 @@ func (s *Sampler) ask(
 	return asked, s.each(ctx, len(batches), func(_ *drawer, i int) error {
 		for q := range asked {
 			r, ids, m := &asked[q][i], make([][]uint32, len(types)), &came[q][i]
-			seed := m.part(binary.Size(r.batchSeed))
-			_, _ = binary.Decode(seed.text, binary.LittleEndian, &r.batchSeed) // end looks for what is missing
+			if batchSeeds != nil {
+				seed := m.part(binary.Size(r.batchSeed))
+				_, _ = binary.Decode(seed.text, binary.LittleEndian, &r.batchSeed) // end looks for what is missing
+			}
 			for t, wanted := range types {
 				if !wanted {
 					continue
@@ -175,13 +181,64 @@ func (s *Sampler) ask(
 					}
 				}
 			}
+			if r.nodes = ids; len(m.text) > 0 {
+				s.readWithout(r, m, types)
+			}
 			if err := m.end(q); err != nil {
 				return err
 			}
-			r.nodes = ids
 		}
 		return nil
 	})
+}
+
+// appendWithout appends the edges that batch i is drawn without. For each relation into one of types
+// a worker gets their number; then, for each of them, the place of the destination among the nodes
+// that it is asked for; then their sources.
+func (s *Sampler) appendWithout(p *Parts, texts [][][]byte, batches []*Batch, i int, types []bool) {
+	for r, ends := range s.schema.Relations {
+		if !types[ends.Dst] {
+			continue
+		}
+		asked := make([]uint32, p.Workers)
+		places, sources := make([][]uint32, p.Workers), make([][]uint32, p.Workers)
+		for n, v := range batches[i].Seeds[ends.Dst] { // the first destinations
+			q := p.Owner(ends.Dst, v)
+			for _, u := range batches[i].Without[r].Of(n) {
+				places[q], sources[q] = append(places[q], asked[q]), append(sources[q], u)
+			}
+			asked[q]++
+		}
+		for q := range texts {
+			texts[q][i] = appendNumbers(appendNumbers(appendNumber(texts[q][i], len(places[q])), places[q]), sources[q])
+		}
+	}
+}
+
+// readWithout reads what appendWithout has appended.
+func (s *Sampler) readWithout(r *request, m *message, types []bool) {
+	r.without = make([]Without, len(s.schema.Relations))
+	for k, ends := range s.schema.Relations {
+		if !types[ends.Dst] {
+			continue
+		}
+		n, seeds := m.number(4), 0
+		places, sources := m.part(4*n), m.part(4*n)
+		if m.short || n == 0 {
+			continue
+		}
+		pairs := make([]uint64, n)
+		for i := range pairs {
+			place := places.number(4)
+			seeds = max(seeds, place+1)
+			pairs[i] = uint64(place)<<32 | uint64(sources.number(4))
+		}
+		if seeds > len(r.nodes[ends.Dst]) {
+			m.short = true
+			return
+		}
+		r.without[k].Fill(seeds, pairs)
+	}
 }
 
 // drawFor draws the nodes that workers have asked for at a hop. Afterwards s.served has, worker by
@@ -195,6 +252,7 @@ func (s *Sampler) drawFor(ctx context.Context, asked [][]request, hop int) error
 	for k, r := range all {
 		seeds[k] = r.batchSeed
 		s.drawers[0].shape(served[k])
+		served[k].Without = r.without
 		for t, ids := range r.nodes {
 			served[k].Layers[len(s.Fanouts)-1-hop].Nodes[t].start(ids)
 		}
@@ -203,8 +261,13 @@ func (s *Sampler) drawFor(ctx context.Context, asked [][]request, hop int) error
 		if s.FanoutOf(hop, r) == 0 {
 			continue
 		}
-		if err := s.draw(ctx, s.begin([]*relation{&s.relations[r]}, served, seeds, hop), len(served)); err != nil {
-			return err
+		set := []*relation{&s.relations[r]}
+		for at := 0; at < len(served); {
+			n := s.fit(set, served[at:], hop)
+			if err := s.draw(ctx, s.begin(set, served[at:at+n], seeds[at:], hop), n); err != nil {
+				return err
+			}
+			at += n
 		}
 	}
 	return nil
@@ -285,7 +348,7 @@ func (b *Block) appendDrawn(text []byte, weighs bool) []byte {
 			text = appendFloats(text, b.values(i))
 		}
 	}
-	return text
+	return appendNumbers(appendNumber(text, len(b.lost)), b.lost)
 }
 
 // assemble fills j's block with what the owners of its destinations have drawn: the next part of
@@ -302,7 +365,7 @@ func (d *drawer) assemble(p *Parts, j *job, came []*message) error {
 		lists[p.Owner(j.Dst, v)]++
 	}
 	counts, nbr, weights := make([]message, p.Workers), make([]message, p.Workers), make([]message, p.Workers)
-	widths := make([]int, p.Workers)
+	widths, lost := make([]int, p.Workers), make([]message, p.Workers)
 	for q, m := range came {
 		widths[q] = m.number(1)
 		counts[q] = m.part(lists[q] * widths[q])
@@ -314,7 +377,7 @@ func (d *drawer) assemble(p *Parts, j *job, came []*message) error {
 		if d.weighs() {
 			weights[q] = m.part(4 * drawn)
 		}
-		if m.short {
+		if lost[q] = m.part(4 * m.number(4)); m.short {
 			return m.end(q)
 		}
 	}
@@ -326,6 +389,9 @@ func (d *drawer) assemble(p *Parts, j *job, came []*message) error {
 		if d.weighs() && n > 0 {
 			weights[q].floats(j.block.values(i))
 		}
+		if i < len(j.block.lost) && len(lost[q].text) > 0 { // of a seed
+			j.block.lost[i] = uint32(lost[q].number(4))
+		}
 	}
 	return nil
 }
@@ -333,9 +399,8 @@ func (d *drawer) assemble(p *Parts, j *job, came []*message) error {
 // deal sends the Inputs of batches to their owners, which will read their rows, and notes in each
 // batch which rows go where.
 func (s *Sampler) deal(ctx context.Context, p *Parts, batches []*Batch) error {
-	none := make([]BatchSeed, len(batches))
 	inputs := func(b *Batch, t int) []uint32 { return b.Layers[0].Nodes[t].Src }
-	asked, err := s.ask(ctx, p, batches, none, p.Reads, inputs)
+	asked, err := s.ask(ctx, p, batches, nil, p.Reads, inputs)
 	if err != nil {
 		return err
 	}

@@ -93,9 +93,16 @@ func TestPartsDrawAlike(t *testing.T) {
 		for r := range resident {
 			resident[r] = rapid.Uint32Range(0, uint32(len(topo[r]))).Draw(t, "resident")
 		}
+		lose := rapid.Bool().Draw(t, "lose")
+		lost := make([][][]Without, workers)
 		for w := range seeds {
 			for range batches {
 				seeds[w], batchSeeds[w] = append(seeds[w], typedSeeds(t, schema)), append(batchSeeds[w], anyZ(t))
+				var edges []Without
+				if lose {
+					edges = without(t, schema, seeds[w][len(seeds[w])-1])
+				}
+				lost[w] = append(lost[w], edges)
 			}
 		}
 		got := make([][]*Batch, workers)
@@ -112,7 +119,7 @@ func TestPartsDrawAlike(t *testing.T) {
 			s := NewTyped(schema, own, c, drawers)
 			s.maxPairs = pairs
 			for range batches {
-				got[rank] = append(got[rank], new(Batch))
+				got[rank] = append(got[rank], &Batch{Without: lost[rank][len(got[rank])]})
 			}
 			all.Go(func() error {
 				for range 2 { // the same buffers again
@@ -132,7 +139,7 @@ func TestPartsDrawAlike(t *testing.T) {
 		s := NewTyped(schema, whole, c, 1)
 		for i := range batches {
 			for w := range workers {
-				var want Batch
+				want := Batch{Without: lost[w][i]}
 				require.NoError(t, s.SampleOne(context.Background(), &want, batchSeeds[w][i], seeds[w][i]...))
 				sameLists(t, schema, &want, got[w][i])
 				require.Equal(t, want.Inputs(), got[w][i].Inputs())
