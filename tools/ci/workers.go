@@ -40,8 +40,9 @@ func (l launcher) command(ctx context.Context, processes int, args ...string) *e
 }
 
 // workers proves that the number of processes, the library, the way in which workers share a step,
-// and settings of the tiers change no result of four workers; that four workers lose what one loses, up to rounding; and that a run
-// goes on in other processes to the same weights after one of its processes was killed.
+// and settings of the tiers change no result of four workers; that four workers lose what one
+// loses, up to rounding; and that a run goes on in other processes to the same weights after one of
+// its processes was killed.
 func workers(ctx context.Context, a *arxiv) error {
 	for _, l := range launchers {
 		if _, err := exec.LookPath(l.name); err != nil {

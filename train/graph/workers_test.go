@@ -18,6 +18,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/dist"
+	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/run"
 )
@@ -346,7 +347,8 @@ func byParts(o run.Options) run.Options {
 // TestPartsAlike: workers that own nodes end with the bits of workers that read whatever they need,
 // in every network, under any budget, and each reads its own rows alone.
 func TestPartsAlike(t *testing.T) {
-	one, typed := open(t, storetest.Communities(900, 4, 8, 24, 2)), open(t, several(600))
+	one, library := open(t, storetest.Communities(900, 4, 8, 24, 2)), open(t, several(600))
+	rated := open(t, ratedRows(500, store.U32))
 	for name, change := range map[string]func(o *run.Options){
 		"sage":    func(*run.Options) {},
 		"gcn":     func(o *run.Options) { o.Kind = "gcn" },
@@ -355,11 +357,16 @@ func TestPartsAlike(t *testing.T) {
 		"labor0":  func(o *run.Options) { draws["labor0 smoothed"](o) },
 		"labels":  func(o *run.Options) { o.LabelInput = 8 },
 		"typed":   func(*run.Options) {},
+		"columns": func(o *run.Options) { o.EdgeInputs = asColumns },
+		"table":   func(o *run.Options) { o.Kind, o.EdgeInputs = model.RSAGE, asTable },
 	} {
 		t.Run(name, func(t *testing.T) {
 			ds, o := one, small()
-			if name == "typed" {
-				ds = typed
+			switch name {
+			case "typed":
+				ds = library
+			case "columns", "table":
+				ds, o = rated, typed(model.RGAT)
 			}
 			o.Epochs = 2
 			change(&o)
@@ -371,7 +378,7 @@ func TestPartsAlike(t *testing.T) {
 				if workers > 1 { // a row that several of them need is read once
 					require.Less(t, sumOf(got.Workers.InputRows), sumOf(want.Workers.InputRows))
 				}
-				if name == "typed" {
+				if ds != one {
 					continue
 				}
 				tight, least := byParts(o), outOfCore(ds, "pread")
@@ -462,7 +469,6 @@ func TestPartsRefused(t *testing.T) {
 	for name, change := range map[string]func(o *run.Options){
 		"{sampler} labor-star": func(o *run.Options) { draws["labor-star nested"](o) },
 		"{sampler} rw":         func(o *run.Options) { draws["rw nested"](o) },
-		"{edge_input}":         func(o *run.Options) { o.EdgeInputs = map[string][]string{"a": {"b"}} },
 	} {
 		o := small()
 		change(&o)

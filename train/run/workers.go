@@ -55,8 +55,6 @@ func (o Options) validateWorkers() []error {
 	fail(!kernels.IsCPU(o.Device), "{dist} %s: workers compute on the CPU; take {device} cpu", o.Dist)
 	if o.Parallel == ByParts {
 		const instead = "; take {parallel} " + Independent
-		fail(len(o.EdgeInputs) > 0, "{parallel} %s: {edge_input}: owners of lists do not send columns of edges yet%s",
-			o.Parallel, instead)
 		kind := o.Sampling().Kind
 		fail(kind == sample.LaborStar || kind == sample.RW, "{parallel} %s: {sampler} %s looks at lists of several owners "+
 			"at once%s", o.Parallel, kind, instead)

@@ -12,10 +12,10 @@ import (
 // and its row of features. It draws from the lists, and reads the rows, for all workers.
 type Parts struct {
 	Rank, Workers int
-	// Owner returns the worker that owns node v of type t. It is the same for all workers, and
-	// safe for concurrent use.
+	// Owner returns the worker that owns row v of input t: node v of type t or, behind the types,
+	// row v of a table of edges. It is the same for all workers, and safe for concurrent use.
 	Owner func(t int, v uint32) int
-	// Reads marks the types whose nodes have rows that batches read.
+	// Reads marks the inputs that have rows which batches read.
 	Reads []bool
 	// Exchange sends send[q] to worker q, and returns what each worker sends to this one, by
 	// worker. The results are lent until the next call.
@@ -36,7 +36,7 @@ func OwnerByRule(v uint32, workers int) int {
 // Dealt has the ways of the rows of a batch's Inputs, from their owners to the workers that need
 // them.
 type Dealt struct {
-	// Rows are the rows that this worker reads for the batches of all workers, each once, by type.
+	// Rows are the rows that this worker reads for the batches of all workers, each once, by input.
 	Rows [][]uint32
 	// Send[t][q] has the rows that go to worker q, as places in Rows[t].
 	Send [][][]uint32
@@ -47,7 +47,7 @@ type Dealt struct {
 // SampleParts is Sample for workers that each have the lists of their own nodes. All workers call
 // it together, with as many batches. Every batch gets a Dealt, and is else the batch of Sample, bit
 // for bit. Samplers that look at several
-// lists together panic, as do edges that bring something along.
+// lists together panic.
 //
 // For each hop a worker sends 4 bytes for each destination that another one owns. It gets back 4
 // bytes for each neighbour, 8 with weights.
@@ -78,6 +78,9 @@ func (s *Sampler) SampleParts(
 			return err
 		}
 	}
+	if err := s.numberAll(ctx, batches); err != nil {
+		return err
+	}
 	return s.deal(ctx, p, batches)
 }
 
@@ -87,11 +90,14 @@ func (s *Sampler) checkParts(batches []*Batch) {
 		panic(fmt.Sprintf("sample: SampleParts: %s looks at several lists together", s.Kind))
 	}
 	s.checkWithout(nil, batches)
-	for i := range s.relations {
-		if s.relations[i].brings() {
-			panic("sample: SampleParts: edges that bring something along")
-		}
+}
+
+// inputRows returns the number of rows of an input.
+func (s *Sampler) inputRows(t int) int {
+	if types := len(s.schema.Types); t >= types {
+		return s.drawers[0].tables[t-types].nodes
 	}
+	return s.schema.Types[t]
 }
 
 // drawnTypes marks the types of the nodes whose lists a hop draws from.
@@ -105,8 +111,8 @@ func (s *Sampler) drawnTypes(hop int) []bool {
 	return types
 }
 
-// request is the nodes, by type, that a worker asks another one for, for one of its batches. Without
-// has, by relation, the edges to the first of them that are left out; none: no edges are.
+// request is the nodes, by type, that a worker asks another one for, for one of its batches.
+// Without has, by relation, the edges to the first of them that are left out; none: no edges are.
 type request struct {
 	batchSeed BatchSeed
 	nodes     [][]uint32
@@ -175,8 +181,8 @@ func (s *Sampler) ask(
 				}
 				m.numbers(ids[t])
 				for _, v := range ids[t] {
-					if int(v) >= s.schema.Types[t] || p.Owner(t, v) != p.Rank {
-						return fmt.Errorf("worker %d asks worker %d for node %d of type %d, which it does not own",
+					if int(v) >= s.inputRows(t) || p.Owner(t, v) != p.Rank {
+						return fmt.Errorf("worker %d asks worker %d for row %d of input %d, which it does not own",
 							q, p.Rank, v, t)
 					}
 				}
@@ -192,9 +198,9 @@ func (s *Sampler) ask(
 	})
 }
 
-// appendWithout appends the edges that batch i is drawn without. For each relation into one of types
-// a worker gets their number; then, for each of them, the place of the destination among the nodes
-// that it is asked for; then their sources.
+// appendWithout appends the edges that batch i is drawn without. For each relation into one of
+// types a worker gets their number; then, for each of them, the place of the destination among the
+// nodes that it is asked for; then their sources.
 func (s *Sampler) appendWithout(p *Parts, texts [][][]byte, batches []*Batch, i int, types []bool) {
 	for r, ends := range s.schema.Relations {
 		if !types[ends.Dst] {
@@ -269,6 +275,42 @@ func (s *Sampler) drawFor(ctx context.Context, asked [][]request, hop int) error
 			}
 			at += n
 		}
+		if err := s.bringFor(ctx, &s.relations[r], served, hop); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bringFor fills the Values and Rows of r's blocks at a hop of batches that are drawn.
+func (s *Sampler) bringFor(ctx context.Context, r *relation, batches []*Batch, hop int) (err error) {
+	jobs := s.someJobs(len(batches))
+	for i, b := range batches {
+		layer := &b.Layers[len(s.Fanouts)-1-hop]
+		jobs[i].begin(r, &layer.Blocks[r.number], layer.Nodes[r.Dst].destinations(), draws{relation: r.number})
+		jobs[i].drawn = true
+	}
+	if r.columns > 0 {
+		err = s.fillValues(ctx, jobs)
+	}
+	if err != nil || r.rows == nil {
+		return err
+	}
+	if err = s.fillRows(ctx, jobs); err != nil {
+		return err
+	}
+	return s.each(ctx, len(jobs), func(d *drawer, i int) error { return jobs[i].checkRows(d.tables[r.table].nodes) })
+}
+
+// checkRows returns an error if an edge has a row that its table, of so many rows, does not have.
+func (j *job) checkRows(rows int) error {
+	b := j.block
+	for i, v := range j.dst {
+		for e := b.Start[i]; e < b.End[i]; e++ {
+			if int(b.Rows[e]) >= rows {
+				return &RowError{j.number, v, int(b.places[e]), b.Rows[e], rows}
+			}
+		}
 	}
 	return nil
 }
@@ -322,8 +364,8 @@ func (s *Sampler) answer(ctx context.Context, p *Parts, batches []*Batch, batchS
 }
 
 // appendDrawn appends the number of neighbours of each destination, in 1 byte or in 4, as the first
-// byte says. Then come the neighbours, destination by destination, and their weights if there are
-// some.
+// byte says. Then come the neighbours, destination by destination, then likewise their weights,
+// values and rows, where there are some, and at last the numbers of edges that seeds have lost.
 func (b *Block) appendDrawn(text []byte, weighs bool) []byte {
 	most := uint32(0)
 	for i := range b.Start {
@@ -348,6 +390,14 @@ func (b *Block) appendDrawn(text []byte, weighs bool) []byte {
 			text = appendFloats(text, b.values(i))
 		}
 	}
+	for i := range b.Start {
+		text = appendFloats(text, b.Values[int(b.Start[i])*b.columns:int(b.End[i])*b.columns])
+	}
+	for i := range b.Start {
+		if len(b.Rows) > 0 {
+			text = appendNumbers(text, b.Rows[b.Start[i]:b.End[i]])
+		}
+	}
 	return appendNumbers(appendNumber(text, len(b.lost)), b.lost)
 }
 
@@ -360,46 +410,70 @@ func (d *drawer) assemble(p *Parts, j *job, came []*message) error {
 		}
 		return nil
 	}
-	lists := make([]int, p.Workers)
+	parts := make([]drawnPart, p.Workers)
 	for _, v := range j.dst {
-		lists[p.Owner(j.Dst, v)]++
+		parts[p.Owner(j.Dst, v)].lists++
 	}
-	counts, nbr, weights := make([]message, p.Workers), make([]message, p.Workers), make([]message, p.Workers)
-	widths, lost := make([]int, p.Workers), make([]message, p.Workers)
 	for q, m := range came {
-		widths[q] = m.number(1)
-		counts[q] = m.part(lists[q] * widths[q])
-		drawn, each := 0, counts[q]
-		for range lists[q] {
-			drawn += each.number(widths[q])
-		}
-		nbr[q] = m.part(4 * drawn)
-		if d.weighs() {
-			weights[q] = m.part(4 * drawn)
-		}
-		if lost[q] = m.part(4 * m.number(4)); m.short {
+		if parts[q].read(j, m, d.weighs()); m.short {
 			return m.end(q)
 		}
 	}
+	b := j.block
 	for i, v := range j.dst {
-		q := p.Owner(j.Dst, v)
-		n := counts[q].number(widths[q])
-		d.make(j.block, i, n)
-		nbr[q].numbers(j.block.drawn(i))
+		part := &parts[p.Owner(j.Dst, v)]
+		n := part.counts.number(part.width)
+		d.make(b, i, n)
+		part.nbr.numbers(b.drawn(i))
 		if d.weighs() && n > 0 {
-			weights[q].floats(j.block.values(i))
+			part.weights.floats(b.values(i))
 		}
-		if i < len(j.block.lost) && len(lost[q].text) > 0 { // of a seed
-			j.block.lost[i] = uint32(lost[q].number(4))
+		if i < len(b.lost) && len(part.lost.text) > 0 { // of a seed
+			b.lost[i] = uint32(part.lost.number(4))
+		}
+		if b.columns > 0 {
+			at := len(b.Values)
+			b.Values = grow(b.Values, n*b.columns)[:at+n*b.columns]
+			part.values.floats(b.Values[at:])
+		}
+		if j.rows != nil {
+			at := len(b.Rows)
+			b.Rows = grow(b.Rows, n)[:at+n]
+			part.rows.numbers(b.Rows[at:])
 		}
 	}
 	return nil
 }
 
+// drawnPart has what one worker drew for some destinations of a block: see appendDrawn.
+type drawnPart struct {
+	lists, width                             int // destinations, bytes of a count
+	counts, nbr, weights, values, rows, lost message
+}
+
+// read reads the part from m. What m lacks stays empty.
+func (part *drawnPart) read(j *job, m *message, weighs bool) {
+	part.width = m.number(1)
+	part.counts = m.part(part.lists * part.width)
+	drawn, each := 0, part.counts
+	for range part.lists {
+		drawn += each.number(part.width)
+	}
+	part.nbr = m.part(4 * drawn)
+	if weighs {
+		part.weights = m.part(4 * drawn)
+	}
+	part.values = m.part(4 * drawn * j.columns)
+	if j.rows != nil {
+		part.rows = m.part(4 * drawn)
+	}
+	part.lost = m.part(4 * m.number(4))
+}
+
 // deal sends the Inputs of batches to their owners, which will read their rows, and notes in each
 // batch which rows go where.
 func (s *Sampler) deal(ctx context.Context, p *Parts, batches []*Batch) error {
-	inputs := func(b *Batch, t int) []uint32 { return b.Layers[0].Nodes[t].Src }
+	inputs := func(b *Batch, t int) []uint32 { return b.Inputs()[t] }
 	asked, err := s.ask(ctx, p, batches, nil, p.Reads, inputs)
 	if err != nil {
 		return err
@@ -415,19 +489,28 @@ func (s *Sampler) deal(ctx context.Context, p *Parts, batches []*Batch) error {
 			if !reads {
 				continue
 			}
-			d.indexes[t].begin(nil)
+			numbers := d.inputIndex(t)
+			numbers.begin(nil)
 			for q := range asked {
 				b.dealt.Send[t][q] = asked[q][i].nodes[t]
 				// ask has looked for nodes that do not exist.
-				b.dealt.Rows[t], _ = d.indexes[t].number(asked[q][i].nodes[t], b.dealt.Rows[t])
+				b.dealt.Rows[t], _ = numbers.number(asked[q][i].nodes[t], b.dealt.Rows[t])
 			}
-			for n, v := range b.Layers[0].Nodes[t].Src {
+			for n, v := range inputs(b, t) {
 				q := p.Owner(t, v)
 				b.dealt.Take[t][q] = append(b.dealt.Take[t][q], uint32(n))
 			}
 		}
 		return nil
 	})
+}
+
+// inputIndex returns the index that numbers the rows of an input.
+func (d *drawer) inputIndex(t int) *index {
+	if types := len(d.indexes); t >= types {
+		return &d.tables[t-types]
+	}
+	return &d.indexes[t]
 }
 
 // begin empties d.

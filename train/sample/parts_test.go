@@ -89,6 +89,30 @@ func TestPartsDrawAlike(t *testing.T) {
 		drawers := rapid.IntRange(1, 3).Draw(t, "drawers")
 		pairs := rapid.SampledFrom([]int{1, 10, maxPairs}).Draw(t, "pairs")
 		seeds, batchSeeds := make([][][][]uint32, workers), make([][]BatchSeed, workers)
+		columns, table := make([]int, len(topo)), make([]int, len(topo)) // what edges bring; table -1: no rows
+		for r := range topo {
+			if table[r] = -1; !c.SelfLoops {
+				columns[r], table[r] = rapid.IntRange(0, 2).Draw(t, "columns"), rapid.IntRange(-1, 1).Draw(t, "table")
+			}
+		}
+		if !c.SelfLoops {
+			reads = append(slices.Clip(reads), true, rapid.Bool().Draw(t, "reads"))
+		}
+		bring := func(s *Sampler, of []*tiered) {
+			values, rows := make([]Values, len(topo)), make([]Rows, len(topo))
+			for r := range topo {
+				if columns[r] > 0 {
+					values[r] = &valued{of[r], columns[r]}
+				}
+				if table[r] >= 0 {
+					rows[r] = rowed{of[r]}
+				}
+			}
+			s.Bring(values)
+			if !c.SelfLoops {
+				s.BringRows(rows, table, []int{tableRows, tableRows})
+			}
+		}
 		resident := make([]uint32, len(topo))
 		for r := range resident {
 			resident[r] = rapid.Uint32Range(0, uint32(len(topo[r]))).Draw(t, "resident")
@@ -111,13 +135,16 @@ func TestPartsDrawAlike(t *testing.T) {
 		for rank := range workers {
 			p := &Parts{Rank: rank, Workers: workers, Owner: owner, Reads: reads, Exchange: between(rank)}
 			var own []Topology
+			var tiers []*tiered
 			for r, l := range topo {
 				dst := schema.Relations[r].Dst
 				all := &tiered{lists: l, part: 7, resident: resident[r]}
 				own = append(own, owned{all, func(v uint32) bool { return owner(dst, v) == rank }})
+				tiers = append(tiers, all)
 			}
 			s := NewTyped(schema, own, c, drawers)
 			s.maxPairs = pairs
+			bring(s, tiers)
 			for range batches {
 				got[rank] = append(got[rank], &Batch{Without: lost[rank][len(got[rank])]})
 			}
@@ -133,10 +160,13 @@ func TestPartsDrawAlike(t *testing.T) {
 		}
 		require.NoError(t, all.Wait())
 		var whole []Topology
+		var tiers []*tiered
 		for _, l := range topo {
-			whole = append(whole, AtHand(l))
+			tiers = append(tiers, &tiered{lists: l, resident: uint32(len(l))})
+			whole = append(whole, tiers[len(tiers)-1])
 		}
 		s := NewTyped(schema, whole, c, 1)
+		bring(s, tiers)
 		for i := range batches {
 			for w := range workers {
 				want := Batch{Without: lost[w][i]}
@@ -144,7 +174,7 @@ func TestPartsDrawAlike(t *testing.T) {
 				sameLists(t, schema, &want, got[w][i])
 				require.Equal(t, want.Inputs(), got[w][i].Inputs())
 			}
-			for n := range schema.Types {
+			for n := range reads {
 				for w := range workers {
 					own := got[w][i].Dealt()
 					if !reads[n] {
@@ -184,6 +214,9 @@ func sameLists(t *rapid.T, s Schema, want, got *Batch) {
 				require.True(t, slices.Equal(a.drawn(i), b.drawn(i)))
 				require.True(t, slices.Equal(a.values(i), b.values(i)))
 			}
+			require.True(t, slices.Equal(a.Values, b.Values), "%v and %v", a.Values, b.Values)
+			require.True(t, slices.Equal(a.lost, b.lost), "%v and %v", a.lost, b.lost)
+			require.True(t, slices.Equal(a.Rows, b.Rows))
 			require.True(t, slices.Equal(a.RevStart, b.RevStart))
 			require.True(t, slices.Equal(a.RevDst, b.RevDst))
 		}

@@ -41,15 +41,24 @@ func (s *Sampler) bringRows(ctx context.Context, batches []*Batch) error {
 		if s.relations[i].rows == nil {
 			continue
 		}
-		jobs := s.beginValues(&s.relations[i], batches)
-		_, misses, err := s.all(ctx, jobs, func(_ *drawer, j *job) (hits, misses int, err error) { return j.takeRows(ctx) })
-		if err == nil && misses > 0 {
-			err = s.readRows(ctx, jobs, misses)
-		}
-		if err != nil {
+		if err := s.fillRows(ctx, s.beginValues(&s.relations[i], batches)); err != nil {
 			return err
 		}
 	}
+	return s.numberAll(ctx, batches)
+}
+
+// fillRows fills the Rows of the blocks of jobs, all of one relation, with numbers of rows.
+func (s *Sampler) fillRows(ctx context.Context, jobs []job) error {
+	_, misses, err := s.all(ctx, jobs, func(_ *drawer, j *job) (hits, misses int, err error) { return j.takeRows(ctx) })
+	if err == nil && misses > 0 {
+		err = s.readRows(ctx, jobs, misses)
+	}
+	return err
+}
+
+// numberAll finds the rows that batches read of each table.
+func (s *Sampler) numberAll(ctx context.Context, batches []*Batch) error {
 	if len(s.drawers[0].tables) == 0 {
 		return nil
 	}

@@ -34,16 +34,20 @@ func (s *Sampler) bring(ctx context.Context, batches []*Batch) error {
 		if s.relations[i].columns == 0 {
 			continue
 		}
-		jobs := s.beginValues(&s.relations[i], batches)
-		_, misses, err := s.all(ctx, jobs, func(_ *drawer, j *job) (hits, misses int, err error) { return j.takeValues(ctx) })
-		for c := 0; c < s.relations[i].columns && misses > 0 && err == nil; c++ {
-			err = s.readValues(ctx, jobs, misses, c)
-		}
-		if err != nil {
+		if err := s.fillValues(ctx, s.beginValues(&s.relations[i], batches)); err != nil {
 			return err
 		}
 	}
 	return s.bringRows(ctx, batches)
+}
+
+// fillValues fills the Values of the blocks of jobs, all of one relation.
+func (s *Sampler) fillValues(ctx context.Context, jobs []job) error {
+	_, misses, err := s.all(ctx, jobs, func(_ *drawer, j *job) (hits, misses int, err error) { return j.takeValues(ctx) })
+	for c := 0; misses > 0 && err == nil && c < jobs[0].columns; c++ {
+		err = s.readValues(ctx, jobs, misses, c)
+	}
+	return err
 }
 
 // beginValues makes the jobs of r at all hops of batches where it is drawn from.

@@ -113,7 +113,7 @@ func New(
 		}
 	}
 	if t.Parts != nil {
-		t.Parts.Reads = make([]bool, len(d.Types))
+		t.Parts.Reads = make([]bool, len(d.Types)+len(d.EdgeTables))
 		for _, i := range t.Types {
 			t.Parts.Reads[i] = true
 		}
