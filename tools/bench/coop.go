@@ -28,6 +28,15 @@ type drawnBy struct {
 	inputs, edges, frontier float64 // of the worker that has most
 	all                     float64 // inputs of all workers
 	cold                    float64 // of them, beyond what each worker holds
+	parts                   fromOwners
+}
+
+// fromOwners has what workers ask each other for where each owns nodes: lists, the neighbours that
+// come for them, and rows, of the worker that has most. Then the rows that the busiest owner reads,
+// that all owners read, and those beyond the rows that each owner holds.
+type fromOwners struct {
+	lists, neighbors, rows float64
+	reads, all, cold       float64
 }
 
 // countWorkers counts what each of several workers draws for its share of a step's seeds, alone.
@@ -45,6 +54,7 @@ func countWorkers(ctx context.Context, c *comparison) error {
 		"a step: inputs, edges of the last hop and its destinations, of the worker that has most; inputs of all; and those past the "+
 		"first %.0f %% of the rows:\n\n", c.base(), extent(d), coopSeeds, coopFanouts, coopSteps, 100*coopHot)
 	fmt.Fprintf(c.out, "| sampler | V | S³ | E² | S² | all S³ | cold |\n|---|---|---|---|---|---|---|\n")
+	parts := ""
 	for _, kind := range []sample.Kind{sample.NS, sample.Labor0} {
 		s := sample.NewTyped(d.Schema(), []sample.Topology{d.Relations[0].AtHand(false)}, sample.Config{Kind: kind, Fanouts: coopFanouts}, 1)
 		for workers := 1; workers <= 16; workers *= 2 {
@@ -57,8 +67,15 @@ func countWorkers(ctx context.Context, c *comparison) error {
 				return err
 			}
 			fmt.Fprintf(c.out, "| %s | %d | %.1f | %.1f | %.1f | %.1f | %.1f |\n", kind, workers, n.inputs, n.edges, n.frontier, n.all, n.cold)
+			o := &n.parts
+			parts += fmt.Sprintf("| %s | %d | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |\n", kind, workers, o.lists, o.neighbors, o.rows, o.reads, o.all,
+				o.cold)
 		}
 	}
+	fmt.Fprintf(c.out, "\nWhere workers own nodes by the rule. Lists that a worker asks others for, neighbours and rows that come, of the worker "+
+		"that has most; rows that the owner reads that reads most, and all; and those past the first %.0f %% of the rows, as many at "+
+		"each owner:\n\n| sampler | V | lists | neighbours | rows | reads | all reads | cold |\n|---|---|---|---|---|---|---|---|\n%s",
+		100*coopHot, parts)
 	return nil
 }
 
@@ -68,6 +85,7 @@ func drawByWorkers(ctx context.Context, d *data.Data, s *sample.Sampler, workers
 	for step := range coopSteps {
 		seeds := d.Train[step*coopSeeds : (step+1)*coopSeeds]
 		var inputs, edges, frontier int
+		own := newOwners(workers)
 		for w := range workers {
 			lo, hi := dist.Share(len(seeds), w, workers)
 			if err := s.SampleOne(ctx, &b, sample.Alone(1, 1, step), seeds[lo:hi]); err != nil {
@@ -76,6 +94,7 @@ func drawByWorkers(ctx context.Context, d *data.Data, s *sample.Sampler, workers
 			last := &b.Layers[0]
 			inputs = max(inputs, len(last.Nodes[0].Src))
 			edges, frontier = max(edges, len(last.Blocks[0].Nbr)), max(frontier, last.Nodes[0].Dst)
+			own.add(w, &b)
 			n.all += float64(len(last.Nodes[0].Src))
 			for _, v := range last.Nodes[0].Src {
 				if v >= hot {
@@ -83,10 +102,70 @@ func drawByWorkers(ctx context.Context, d *data.Data, s *sample.Sampler, workers
 				}
 			}
 		}
+		own.addTo(&n.parts, hot)
 		n.inputs, n.edges, n.frontier = n.inputs+float64(inputs), n.edges+float64(edges), n.frontier+float64(frontier)
 	}
-	for _, x := range []*float64{&n.inputs, &n.edges, &n.frontier, &n.all, &n.cold} {
+	o := &n.parts
+	for _, x := range []*float64{
+		&n.inputs, &n.edges, &n.frontier, &n.all, &n.cold, &o.lists, &o.neighbors, &o.rows, &o.reads, &o.all, &o.cold,
+	} {
 		*x /= 1000 * coopSteps
 	}
 	return n, nil
+}
+
+// owners counts, for a step, what workers ask each other for.
+type owners struct {
+	lists, neighbors, rows int
+	reads                  []map[uint32]bool // by owner
+}
+
+func newOwners(workers int) *owners {
+	o := &owners{}
+	for range workers {
+		o.reads = append(o.reads, map[uint32]bool{})
+	}
+	return o
+}
+
+// add counts the batch of worker w.
+func (o *owners) add(w int, b *sample.Batch) {
+	workers, lists, neighbors, rows := len(o.reads), 0, 0, 0
+	for l := range b.Layers {
+		block, nodes := &b.Layers[l].Blocks[0], &b.Layers[l].Nodes[0]
+		for i, v := range nodes.Src[:nodes.Dst] {
+			if sample.OwnerByRule(v, workers) != w {
+				lists++
+				neighbors += int(block.End[i] - block.Start[i])
+			}
+		}
+	}
+	for _, v := range b.Layers[0].Nodes[0].Src {
+		q := sample.OwnerByRule(v, workers)
+		o.reads[q][v] = true
+		if q != w {
+			rows++
+		}
+	}
+	o.lists, o.neighbors, o.rows = max(o.lists, lists), max(o.neighbors, neighbors), max(o.rows, rows)
+}
+
+// addTo adds the step to n. Each owner holds hot rows, its first ones.
+func (o *owners) addTo(n *fromOwners, hot uint32) {
+	reads, workers := 0, uint32(len(o.reads))
+	for _, rows := range o.reads {
+		reads = max(reads, len(rows))
+		n.all += float64(len(rows))
+		for v := range rows {
+			own := v / workers // its place among the nodes of its owner: see sample.OwnerByRule
+			if v >= 4096*workers {
+				own = v/(64*workers)*64 + v%64
+			}
+			if own >= hot {
+				n.cold++
+			}
+		}
+	}
+	n.lists, n.neighbors, n.rows = n.lists+float64(o.lists), n.neighbors+float64(o.neighbors), n.rows+float64(o.rows)
+	n.reads += float64(reads)
 }
