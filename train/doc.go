@@ -51,6 +51,10 @@
 // task.Links keeps the rows that infer.Evaluator makes of their ends. task.Edges does the same with
 // the class of an edge, or its number, which data.EdgeLabel finds.
 //
+// What a worker draws and reads for others, where workers own nodes: run.WorkerOptions has
+// Parallel; graph's parts connects tiers.Parts with dist.Channel; sample.SampleParts draws;
+// plan.Config.Agree keeps groups alike; pipeline.Config.Deal passes rows on.
+//
 // A gradient, where several workers train: the backend of each worker; dist.Group, which adds the
 // gradients up in the order of the workers; the optimizer of each, which makes the same weights of
 // the sum: graph/workers.go. run/together.go has what the workers of a run agree on beside.

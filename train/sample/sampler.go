@@ -101,6 +101,7 @@ func (s *Sampler) SampleThrough(
 	}
 	for i, b := range batches {
 		s.drawers[0].begin(b, seeds[i])
+		b.dealt = nil
 	}
 	if e == nil && s.how().own == nil && s.atHand() {
 		if err := s.drawWhole(ctx, batches, batchSeeds); err != nil {
