@@ -166,8 +166,8 @@ func allWorkers(w *run.WorkersOf) string {
 	if w == nil {
 		return ""
 	}
-	return fmt.Sprintf("%d workers: rows %s, read from disk %s, in exchanges %s. Below: worker %d", len(w.InputRows),
-		spread(w.InputRows, count), spread(w.DiskBytes, size), spread(w.WaitSeconds, seconds), w.Rank)
+	return fmt.Sprintf("%d workers: rows %s, read from disk %s, sent %s, in exchanges %s. Below: worker %d", len(w.InputRows),
+		spread(w.InputRows, count), spread(w.DiskBytes, size), spread(w.SentBytes, size), spread(w.WaitSeconds, seconds), w.Rank)
 }
 
 // spread describes a figure of all workers: its sum, and the largest.

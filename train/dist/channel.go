@@ -2,6 +2,7 @@ package dist
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 )
 
@@ -86,8 +87,16 @@ func (c *Channel) leaveAfter(done <-chan error, err error) {
 	}()
 }
 
-// end leaves the lane, and waits until all workers know.
-func (c *Channel) end(err error) {
-	c.Leave(err)
-	<-c.left
+// leaveChannels leaves the lanes of all channels, and waits until all workers know. It does not
+// wait if a worker hangs.
+func (g *Group) leaveChannels(err error) {
+	for _, c := range g.channels {
+		c.Leave(err)
+	}
+	var late *LateError
+	for _, c := range g.channels {
+		if !errors.As(err, &late) {
+			<-c.left
+		}
+	}
 }

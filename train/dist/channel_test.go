@@ -112,3 +112,29 @@ func TestChannelLeft(t *testing.T) {
 		}
 	})
 }
+
+// TestSent: a worker counts the messages that it has sent to others, on all lanes, and no headers.
+func TestSent(t *testing.T) {
+	layouts(t, func(t *testing.T, processes, workers int) {
+		none(t, together(processes, workers, Options{}, func(ctx context.Context, g *Group) error {
+			before, send := g.Sent(), make([][]byte, workers)
+			if _, err := g.Gather(ctx, At{}, make([]byte, 7)); err != nil {
+				return err
+			}
+			for p := range send {
+				send[p] = make([]byte, 100*(p+1)+g.Rank())
+			}
+			if _, err := g.Rows().Exchange(ctx, At{}, send); err != nil {
+				return err
+			}
+			want := 7 * (workers - 1)
+			for p := range send {
+				if p != g.Rank() {
+					want += len(send[p])
+				}
+			}
+			require.EqualValues(t, want, g.Sent()-before)
+			return nil
+		}))
+	})
+}

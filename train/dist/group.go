@@ -32,6 +32,7 @@ type Group struct {
 	heads, came [][]byte  // of headers, by worker
 	others      []float32 // of Sum: other workers' numbers that this one adds up
 	waited      time.Duration
+	sent        atomic.Int64
 }
 
 // Rank returns the number of the worker, from 0.
@@ -74,6 +75,19 @@ func (g *Group) Waited() time.Duration {
 		return 0
 	}
 	return g.waited
+}
+
+// Sent returns the bytes of messages that this worker has sent to others, on its channels, too. It
+// may be called at any time.
+func (g *Group) Sent() int64 {
+	if g == nil {
+		return 0
+	}
+	n := g.sent.Load()
+	for _, c := range g.channels {
+		n += c.group.sent.Load()
+	}
+	return n
 }
 
 // meet brings the names of all workers together.
@@ -343,6 +357,11 @@ func (g *Group) rounds(bytes int) uint32 { return uint32((bytes + g.most - 1) / 
 // finish exchanges the messages that heads announce, some bytes of each at a time.
 func (g *Group) finish(ctx context.Context, send, recv [][]byte, heads []header) error {
 	defer g.clock(time.Now())
+	for p, message := range send {
+		if p != g.Rank() {
+			g.sent.Add(int64(len(message)))
+		}
+	}
 	all := uint32(0)
 	for _, h := range heads {
 		all = max(all, h.rounds)

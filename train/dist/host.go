@@ -186,10 +186,8 @@ func (h *Host) worker(ctx context.Context, rank int, work func(ctx context.Conte
 		err := g.meet(ctx, rank)
 		if err == nil {
 			err = g.Leave(work(ctx, g))
-			for _, c := range g.channels {
-				c.end(err)
-			}
 		}
+		g.leaveChannels(err)
 		return g.named(err)
 	}
 	return work(ctx, h.group(rank, func() {}))

@@ -377,6 +377,7 @@ func TestPartsAlike(t *testing.T) {
 				require.Equal(t, want.Best, got.Best)
 				if workers > 1 { // a row that several of them need is read once
 					require.Less(t, sumOf(got.Workers.InputRows), sumOf(want.Workers.InputRows))
+					require.Greater(t, sumOf(got.Workers.SentBytes), sumOf(want.Workers.SentBytes))
 				}
 				if ds != one {
 					continue

@@ -111,6 +111,9 @@ func (d *Driver) load(ctx context.Context, s *checkpoint.State) error {
 		r.Workers = nil // of an earlier part of the run
 	case w != nil && w.Rank < len(w.WaitSeconds):
 		d.waited = w.WaitSeconds[w.Rank]
+		if w.Rank < len(w.SentBytes) {
+			d.sent = w.SentBytes[w.Rank]
+		}
 	}
 	d.bus.restore(r)
 	d.Partial, d.Ends.Worse = at.Partial, at.Worse

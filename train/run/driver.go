@@ -201,6 +201,7 @@ type Driver struct {
 	shown  View
 
 	waited   float64 // seconds in exchanges, before this process
+	sent     int64   // bytes, likewise
 	followed []Epoch // of worker 0, where this one follows and is resumed
 }
 

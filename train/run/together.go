@@ -203,9 +203,10 @@ func (d *Driver) join(ctx context.Context, s *checkpoint.State) error {
 	type state struct {
 		Weights, Progress string
 		WaitSeconds       float64
+		SentBytes         int64
 	}
 	waited := d.waited + g.Waited().Seconds()
-	own, err := json.Marshal(state{d.about.Weights.Hash(), s.Meta[d.about.Progress], waited})
+	own, err := json.Marshal(state{d.about.Weights.Hash(), s.Meta[d.about.Progress], waited, d.sent + g.Sent()})
 	if err != nil {
 		return err
 	}
@@ -225,7 +226,7 @@ func (d *Driver) join(ctx context.Context, s *checkpoint.State) error {
 			return fmt.Errorf("%s: its progress: %w", g.Name(p), err)
 		}
 		w.InputRows, w.DiskBytes = append(w.InputRows, at.SoFar.InputRows), append(w.DiskBytes, at.SoFar.Disk.BytesRead)
-		w.WaitSeconds = append(w.WaitSeconds, other.WaitSeconds)
+		w.WaitSeconds, w.SentBytes = append(w.WaitSeconds, other.WaitSeconds), append(w.SentBytes, other.SentBytes)
 		if p == 0 {
 			first = other
 			continue
