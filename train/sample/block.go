@@ -16,7 +16,7 @@ type Batch struct {
 	dealt    *Dealt     // of SampleParts
 }
 
-// Dealt returns the ways of the rows of Inputs from their owners. It is nil unless SampleParts drew
+// Dealt lists the rows that owners read and send for the batch. It is nil unless SampleParts drew
 // the batch.
 func (b *Batch) Dealt() *Dealt { return b.dealt }
 

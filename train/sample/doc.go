@@ -33,6 +33,8 @@
 // there, and workers that cooperate add the nodes that others asked for. Each source then has an
 // [Origin], and Batch.Inputs are the rows that the batch itself reads.
 //
+// Workers may each have the lists of their own nodes alone: [Sampler.SampleParts] draws with them.
+//
 // The fanout bounds the draws from a hub, and their memory. LABOR-* is the exception: it looks at
 // the lists of all destinations of a hop at once, up to 44 bytes a neighbour, and 4 more where its
 // list is not resident. A list that loses edges is copied, at 4 bytes a neighbour, 8 with weights;
@@ -47,7 +49,8 @@
 //
 // Start at [Sampler.Sample]. The work of a worker is in drawer.go, the choice of neighbours in
 // choose.go. Lists are read in cold.go, and values in values.go. Edges are left out in without.go,
-// batches are packed in pack.go, and horizon.go draws more batches than fit in memory.
+// batches are packed in pack.go, workers draw for each other in parts.go, and horizon.go draws more
+// batches than fit in memory.
 //
 // # Why not
 //
