@@ -63,7 +63,8 @@ func (s *sums) each(grads []kernels.Tensor, copy func(host []float32, g kernels.
 	}
 }
 
-// parts returns the workers that own nodes, or nil where each worker reads whatever it needs.
+// parts connects this worker with the owners of nodes. It returns nil if each worker reads for
+// itself.
 func (c *core) parts() *tiers.Parts {
 	g := c.Hooks.Group
 	if g.Size() == 1 || c.Parallel != run.ByParts {
@@ -94,7 +95,7 @@ func (c *core) parts() *tiers.Parts {
 		return n, err
 	}
 	p.Left = func(stage pipeline.Stage, err error) {
-		if errors.Is(err, context.Canceled) { // for a reason that is told elsewhere
+		if errors.Is(err, context.Canceled) { // another stage failed, and says why on the lane of steps
 			err = nil
 		}
 		if stage == pipeline.Draws {

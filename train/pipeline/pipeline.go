@@ -46,12 +46,13 @@ type Config struct {
 	// others that are gathered before it, or written back after it. Default 2, and that is the
 	// least.
 	Buffers int
-	// Deal, where workers own rows, makes the rows of a batch's Inputs of type n, in dst, of what
-	// the workers have read for the step: read has the rows of the batch's Reads of this worker.
-	// Steps and tables come in the same order on all workers. Default nil: a worker reads Inputs.
+	// Deal fills dst with the rows of a batch's Inputs of type n, where workers own rows. read has
+	// the rows that this worker has read for the step: the batch's Reads. Deal sends them to the
+	// workers that need them, and gets others back. All workers call it for the same steps and
+	// types, in the same order. Default nil: each worker reads the Inputs itself.
 	Deal func(ctx context.Context, b plan.Batch, n, rowBytes int, read, dst []byte) error
-	// Left is called when an error ends the stage that draws, or the stage that gathers, so that no
-	// other worker waits for this one's. Default nil.
+	// Left is called when an error ends the stage that draws or the stage that gathers. It tells
+	// the other workers, which would wait for this one. Default nil.
 	Left func(stage Stage, err error)
 	// Late is for tests. It is called when rows of a table are copied: with State if they wait for
 	// earlier steps, else with Gather. Default nil.
@@ -229,7 +230,7 @@ func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) err
 	return g.Wait()
 }
 
-// Stage names a stage that works together with other workers' stages.
+// Stage names a stage that exchanges with the same stage of other workers.
 type Stage int
 
 const (

@@ -35,18 +35,19 @@ type Config struct {
 	BatchRows  []int
 	// Join, where it has a file, has long ranges go by horizons.
 	Join Join
-	// Agree returns the least n that a worker of the run gives. Workers that draw from each other's
-	// lists draw the same groups, in the same order: each draws as far as Ahead before it cuts the
-	// next window, whatever its Bytes, since a worker that waited in its budget for its steps would
-	// leave the others waiting for its draws. Default nil: this worker draws alone.
+	// Agree returns the least n that any worker gives. It is for workers that draw from each
+	// other's lists, and so draw the same groups in the same order. Then Bytes does not decide how
+	// far a worker draws ahead: it always draws Ahead groups before it cuts a window. Otherwise one
+	// worker could wait for its steps, which wait for another worker, which waits for a draw of the
+	// first one. Default nil: this worker draws alone.
 	Agree func(ctx context.Context, n int) (int, error)
 }
 
 // Batch is the input of a step, as far as a plan has to know it.
 type Batch interface {
 	// Inputs are the rows that it needs, each once: a list for each input that batches have. Reads
-	// are the rows that this worker reads for its step: its Inputs, or, where workers own rows, the
-	// rows of its own that any worker needs. They stay as they are until the batch is drawn anew.
+	// are the rows that this worker reads for the step: Inputs, or, where workers own rows, its own
+	// rows that some worker needs. Both stay as they are until the batch is drawn anew.
 	Inputs() [][]uint32
 	Reads() [][]uint32
 	// Bytes returns the bytes of memory that the batch takes.

@@ -67,8 +67,8 @@ func (o Options) validateWorkers() []error {
 // has some.
 func (o WorkerOptions) CheckLearnt(learns bool) error {
 	if o.Spread() && learns {
-		return fmt.Errorf("{dist} %s: with {parallel} %s each worker would change its own copy of learnt rows; "+
-			"give the types {input} TYPE=table or TYPE=constant, or leave {dist} out", o.Dist, Independent)
+		return fmt.Errorf("{dist} %s: each worker would change its own copy of learnt rows; "+
+			"give the types {input} TYPE=table or TYPE=constant, or leave {dist} out", o.Dist)
 	}
 	return nil
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// Parts connects this worker with the workers that own the other nodes. New sets Reads.
+// Parts connects this worker with the owners of other nodes. New sets Reads.
 type Parts struct {
 	sample.Parts // Exchange is for drawing
 	// Agree returns the least number that a worker gives: see plan.Config.
 	Agree func(ctx context.Context, n int) (int, error)
-	// Rows is as Exchange, for rows of features.
+	// Rows exchanges rows of features, as Exchange does for drawing.
 	Rows func(ctx context.Context, send [][]byte) ([][]byte, error)
-	// Left is as pipeline.Config has it.
+	// Left is pipeline.Config.Left.
 	Left func(stage pipeline.Stage, err error)
 }
 
@@ -46,14 +46,11 @@ func (p *Parts) deal(ctx context.Context, b plan.Batch, n, rowBytes int, read, d
 	return nil
 }
 
-// Memory for parts, beside what a worker takes alone. Drawing for others takes about the memory of
-// two batches more while a step is drawn: of what was drawn for them, and of messages. A batch has
-// three numbers more for each input: see sample.Dealt. The rows of a step are there four times
-// more: as they are read, and in messages, which an MPI library copies.
+// Memory that a worker takes beside what it takes alone.
 const (
-	partsScratch = 2
-	partsNumbers = 3 * 4
-	partsRows    = 4
+	partsScratch = 2     // batches for each step that is drawn: what was drawn for others, and messages
+	partsNumbers = 3 * 4 // bytes of a batch for each input: see sample.Dealt
+	partsRows    = 4     // times the rows of a step: as they are read, and in messages, which MPI copies
 )
 
 // partsSampler draws with the other workers.
