@@ -41,7 +41,7 @@ type Options struct {
 	// Hosted is the number of workers in this process, which share the budgets here; 0 means 1. It
 	// is not recorded.
 	Hosted int `json:"-"`
-	// Parts are the workers that own nodes; nil: this one reads whatever it needs. It is not
+	// Parts connects workers that own nodes. Default nil: this worker reads for itself. It is not
 	// recorded.
 	Parts *Parts `json:"-"`
 	// Cache is the budgets and policies of feature rows. HostBytes may be Auto: a part of
