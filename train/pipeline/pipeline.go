@@ -189,21 +189,26 @@ func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) err
 	for i := range p.buffers {
 		free <- &p.buffers[i]
 	}
-	stage(func() error {
+	// shared is stage where other workers have the same stage. It calls Left for a recovered panic,
+	// too.
+	shared := func(s Stage, work func() error) {
+		g.Go(func() error { return p.left(s, plan.Guarded(work)) })
+	}
+	shared(Draws, func() error {
 		defer close(planned)
-		return p.left(Draws, p.planAll(ctx, planned))
+		return p.planAll(ctx, planned)
 	})
 	stage(func() error {
 		defer close(loaded)
 		return p.loadAll(ctx, planned, loaded)
 	})
-	stage(func() error {
+	shared(Gathers, func() error {
 		defer close(gathered)
-		err := p.gatherAll(ctx, loaded, gathered, free)
-		if err == nil {
-			_ = p.left(Gathers, ctx.Err()) // the stage before may have ended early
+		n, err := p.gatherAll(ctx, loaded, gathered, free)
+		if err == nil && n < steps.To-steps.From { // a stage before has failed, and its error may come later
+			_ = p.left(Gathers, context.Canceled)
 		}
-		return p.left(Gathers, err)
+		return err
 	})
 	done := func(b *Gathered) error { return p.finish(b, nil, free) }
 	used := make(chan *Gathered, len(p.buffers))
@@ -305,28 +310,31 @@ func (p *Pipeline) load(ctx context.Context, w *plan.Window) error {
 	return nil
 }
 
-// gatherAll copies the rows of each step to a buffer of its own.
-func (p *Pipeline) gatherAll(ctx context.Context, in <-chan *plan.Window, out chan<- *Gathered, free <-chan *buffers) error {
+// gatherAll copies the rows of each step to a buffer of its own. It returns the number of steps.
+func (p *Pipeline) gatherAll(
+	ctx context.Context, in <-chan *plan.Window, out chan<- *Gathered, free <-chan *buffers,
+) (n int, err error) {
 	for w := range in {
 		for i, s := range w.Steps {
 			b := &Gathered{Drawn: s, planner: p.Planner}
 			select {
 			case b.buffers = <-free:
 			case <-ctx.Done():
-				return ctx.Err()
+				return n, ctx.Err()
 			}
 			if err := p.gather(ctx, w, i, b); err != nil {
-				return err
+				return n, err
 			}
+			n++
 			p.release(w, i)
 			select {
 			case out <- b:
 			case <-ctx.Done():
-				return ctx.Err()
+				return n, ctx.Err()
 			}
 		}
 	}
-	return nil
+	return n, nil
 }
 
 // release gives up the rows of w if its i-th step, whose rows are copied, is the last.
