@@ -3,18 +3,20 @@ package dist
 import (
 	"context"
 	"errors"
-	"sync/atomic"
+	"sync"
 )
 
-// Channel is a worker's end of a lane of its own: its exchanges do not wait for exchanges of the
-// [Group], so a worker can draw and read ahead of its steps. All workers call the same methods in
-// the same order. One goroutine at a time calls Exchange; Leave may be called at any time when
-// Exchange does not run. A nil Channel is for one worker.
+// Channel is a worker's end of a lane: a sequence of exchanges that runs beside the exchanges of
+// the [Group], so that a worker can draw and read while its steps exchange gradients. All workers
+// call the same methods in the same order. One goroutine at a time calls Exchange. A nil Channel is
+// for one worker.
 type Channel struct {
 	group *Group // of the lane
 	recv  [][]byte
 
-	leaves atomic.Bool   // Leave was called
+	mu     sync.Mutex
+	now    chan struct{} // closed when the newest exchange has ended; nil: there was none
+	leaves bool          // Leave was called
 	left   chan struct{} // closed once all workers know that this one has left
 }
 
@@ -39,24 +41,35 @@ func (c *Channel) Exchange(ctx context.Context, at At, send [][]byte) (recv [][]
 	if c == nil {
 		return send, ctx.Err()
 	}
-	if c.leaves.Load() {
+	c.mu.Lock()
+	if c.leaves {
+		c.mu.Unlock()
 		return nil, ErrStopped
 	}
+	done := make(chan struct{})
+	c.now = done
+	c.mu.Unlock()
 	if c.recv == nil {
 		c.recv = make([][]byte, len(send))
 	}
-	done := make(chan error, 1)
-	if err = ctx.Err(); err == nil {
-		go func() { done <- c.group.messages(ctx, messages, at, send, c.recv) }()
-		select {
-		case err = <-done:
-			if err == nil {
-				return c.recv, nil
-			}
-		case <-ctx.Done(): // others may come later: this worker does not wait for them
-			c.leaveAfter(done, nil)
-			return nil, ctx.Err()
+	if err = ctx.Err(); err != nil {
+		close(done)
+		c.Leave(nil)
+		return nil, err
+	}
+	var failed error
+	go func() {
+		defer close(done)
+		failed = c.group.messages(ctx, messages, at, send, c.recv)
+	}()
+	select {
+	case <-done:
+		if failed == nil {
+			return c.recv, nil
 		}
+		err = failed
+	case <-ctx.Done(): // others may come later: this worker does not wait for them
+		err = ctx.Err()
 	}
 	c.Leave(nil)
 	return nil, err
@@ -64,24 +77,23 @@ func (c *Channel) Exchange(ctx context.Context, at At, send [][]byte) (recv [][]
 
 // Leave says that this worker exchanges no more on the lane. If err is set, it is this worker's
 // failure, and the others' next exchange fails with it; else theirs ends with [ErrStopped]. Leave
-// does not wait for them, so that no worker waits on one lane for another that waits on a second
-// lane. Only the first call counts.
+// returns at once: if it waited, two workers could each wait on another lane for the other. It may
+// be called at any time, and only the first call counts. It leaves after an exchange under way.
 func (c *Channel) Leave(err error) {
 	if c == nil {
 		return
 	}
-	c.leaveAfter(nil, err)
-}
-
-// leaveAfter leaves the lane when the exchange under way has ended; done is nil if there is none.
-func (c *Channel) leaveAfter(done <-chan error, err error) {
-	if c.leaves.Swap(true) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.leaves {
 		return
 	}
+	c.leaves = true
+	before := c.now
 	go func() {
 		defer close(c.left)
-		if done != nil {
-			<-done
+		if before != nil {
+			<-before
 		}
 		_ = c.group.Leave(err) // others' errors come by the Group
 	}()

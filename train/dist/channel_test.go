@@ -113,6 +113,26 @@ func TestChannelLeft(t *testing.T) {
 	})
 }
 
+// TestLeaveFreesChannels: a worker that fails while the others wait on a channel, and on no other
+// lane, leaves none of them waiting.
+func TestLeaveFreesChannels(t *testing.T) {
+	layouts(t, func(t *testing.T, processes, workers int) {
+		if workers == 1 {
+			return
+		}
+		for n := range 2 {
+			errs := together(processes, workers, Options{}, func(ctx context.Context, g *Group) error {
+				if g.Rank() == 0 {
+					return g.Leave(errors.New("no space"))
+				}
+				_, err := g.channels[n].Exchange(ctx, At{}, make([][]byte, workers))
+				return g.Leave(err)
+			})
+			require.ErrorContains(t, errors.Join(errs...), "no space")
+		}
+	})
+}
+
 // TestSent: a worker counts the messages that it has sent to others, on all lanes, and no headers.
 func TestSent(t *testing.T) {
 	layouts(t, func(t *testing.T, processes, workers int) {

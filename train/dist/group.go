@@ -241,6 +241,9 @@ func (g *Group) Leave(err error) error {
 	if g == nil || g.ended != nil {
 		return err
 	}
+	for _, c := range g.channels { // first, so that workers that wait there come here
+		c.Leave(err)
+	}
 	own, text, follows := header{kind: farewell}, "", err == nil || weight(err) <= othersError
 	if !follows {
 		own.status, text = failed, err.Error()
