@@ -166,7 +166,7 @@ func allWorkers(w *run.WorkersOf) string {
 	if w == nil {
 		return ""
 	}
-	return fmt.Sprintf("%d workers: rows %s, read from disk %s, sent %s, in exchanges %s. Below: worker %d", len(w.InputRows),
+	return fmt.Sprintf("%d workers: rows %s, read from disk %s, sent %s, time in exchanges %s. Below: worker %d", len(w.InputRows),
 		spread(w.InputRows, count), spread(w.DiskBytes, size), spread(w.SentBytes, size), spread(w.WaitSeconds, seconds), w.Rank)
 }
 

@@ -33,7 +33,7 @@ func TestWorkers(t *testing.T) {
 	require.Zero(t, code, stderr)
 	require.Regexp(t, `(?m)^3 workers, independent: 0 to 2 on .* \(process \d+\)$`, stdout)
 	require.Regexp(t, `(?s)^run .*epoch 1/2.*epoch 2/2.*done after 2 epochs.*predict: gnnstore predict [^\n]*\n$`, stdout)
-	require.Regexp(t, `(?m)^3 workers: rows \d+ \(worker \d most, \d+\), read from disk .*, sent .*, in exchanges .*\. Below: worker 0$`, stdout)
+	require.Regexp(t, `(?m)^3 workers: rows \d+ \(worker \d most, \d+\), read from disk .*, sent .*, time in exchanges .*\. Below: worker 0$`, stdout)
 	code, stdout, stderr = gnnstore(t, "stats", dir, "--worker", "2")
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, ". Below: worker 2\n")

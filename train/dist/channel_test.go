@@ -1,12 +1,14 @@
 package dist
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -30,7 +32,9 @@ func TestChannel(t *testing.T) {
 						}
 						recv, err := c.Exchange(ctx, At{1, time}, send)
 						for p := range recv {
-							require.Equal(t, text(p, g.Rank(), time), recv[p])
+							if want := text(p, g.Rank(), time); !bytes.Equal(want, recv[p]) {
+								err = fmt.Errorf("worker %d sent %q, want %q", p, recv[p], want)
+							}
 						}
 						errs[n] = errors.Join(errs[n], err)
 					}
@@ -131,6 +135,93 @@ func TestLeaveFreesChannels(t *testing.T) {
 			require.ErrorContains(t, errors.Join(errs...), "no space")
 		}
 	})
+}
+
+// TestLateOnNoLane: a worker may wait on a channel for longer than the timeout while it goes on
+// with others on another lane. Once nothing goes on, the wait ends.
+func TestLateOnNoLane(t *testing.T) {
+	for _, hangs := range []bool{false, true} {
+		never := make(chan bool)
+		errs := together(1, 2, Options{Timeout: time.Second}, func(ctx context.Context, g *Group) error {
+			ahead := make(chan error, 1)
+			if g.Rank() == 0 {
+				go func() {
+					_, err := g.Drawing().Exchange(ctx, At{}, make([][]byte, 2))
+					ahead <- err
+				}()
+			}
+			for step := range 24 {
+				if _, err := g.Gather(ctx, At{Step: step}, nil); err != nil {
+					return err
+				}
+				time.Sleep(60 * time.Millisecond)
+			}
+			switch {
+			case g.Rank() == 0:
+				return <-ahead
+			case hangs:
+				<-never
+			}
+			_, err := g.Drawing().Exchange(ctx, At{}, make([][]byte, 2))
+			return err
+		})
+		if hangs {
+			require.ErrorContains(t, errs[0], "waited for 1s for worker 1")
+		} else {
+			require.NoError(t, errs[0])
+		}
+		close(never)
+	}
+}
+
+// TestHangBesideFailure: a worker that fails while another one hangs does not wait for it for ever.
+func TestHangBesideFailure(t *testing.T) {
+	never := make(chan bool)
+	defer close(never)
+	errs := together(1, 2, Options{Timeout: 50 * time.Millisecond}, func(_ context.Context, g *Group) error {
+		if g.Rank() == 1 {
+			<-never
+		}
+		return errors.New("a disk has gone")
+	})
+	require.ErrorContains(t, errs[0], "a disk has gone")
+	require.ErrorContains(t, errs[0], "waited for 50ms for worker 1")
+}
+
+// TestFollowers: workers that end because another one has left a channel hear of its failure,
+// though it and others are at an exchange of the group when they end.
+func TestFollowers(t *testing.T) {
+	for follower := range 3 {
+		for bad := range 3 {
+			if bad == follower {
+				continue
+			}
+			var mu sync.Mutex
+			all := map[int]error{}
+			together(2, 3, Options{Timeout: time.Minute}, func(ctx context.Context, g *Group) error {
+				err := error(ErrStopped)
+				if g.Rank() != follower {
+					_, err = g.Sum(ctx, At{1, 2}, nil, make([]float32, 5))
+				}
+				if g.Rank() == bad {
+					err = errors.New("a disk has gone")
+				}
+				err = g.Leave(err)
+				mu.Lock()
+				defer mu.Unlock()
+				all[g.Rank()] = err
+				return err
+			})
+			for rank, err := range all {
+				require.ErrorContains(t, err, "a disk has gone")
+				if rank != bad {
+					var of *WorkerError
+					require.ErrorAs(t, err, &of)
+					require.Equal(t, bad, of.Rank)
+				}
+			}
+		}
+	}
 }
 
 // TestSent: a worker counts the messages that it has sent to others, on all lanes, and no headers.

@@ -187,10 +187,36 @@ func (l *lane) exchange(ctx context.Context, m *meeting) error {
 	return nil
 }
 
-// deadline returns a context that ends after d with an error that says so; 0: never.
-func deadline(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+// deadline returns a context that ends with an error that says so once this worker has finished no
+// exchange for d, on any lane; 0: never. A worker that draws ahead waits for others as long as they
+// make steps, which may take longer than d.
+func (g *Group) deadline(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	if d <= 0 {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeoutCause(ctx, d, fmt.Errorf("waited for %v", d))
+	ctx, cancel := context.WithCancelCause(ctx)
+	seen := g.moved.Load()
+	var mu sync.Mutex // guards timer
+	mu.Lock()
+	defer mu.Unlock()
+	var timer *time.Timer
+	timer = time.AfterFunc(d, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		now := g.moved.Load()
+		switch {
+		case ctx.Err() != nil: // the wait has ended
+		case now != seen:
+			seen = now
+			timer.Reset(d)
+		default:
+			cancel(fmt.Errorf("waited for %v", d))
+		}
+	})
+	return ctx, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		timer.Stop()
+		cancel(nil)
+	}
 }

@@ -2,6 +2,7 @@ package dist
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,6 +12,9 @@ import (
 // workers get it in the same exchange, and may go on exchanging. The context that their work has
 // from [Host.Run] ends with it.
 var ErrStopped = fmt.Errorf("dist: a worker was asked to stop: %w", context.Canceled)
+
+// errAgain is the error of Leave's exchange if some workers did not come to leave.
+var errAgain = errors.New("dist: others have not left")
 
 // WorkerError is the failure of a worker, as the other workers get it.
 type WorkerError struct {

@@ -33,6 +33,7 @@ type Group struct {
 	others      []float32 // of Sum: other workers' numbers that this one adds up
 	waited      time.Duration
 	sent        atomic.Int64
+	moved       *atomic.Int64 // exchanges that this worker has finished, on all lanes
 }
 
 // Rank returns the number of the worker, from 0.
@@ -235,8 +236,9 @@ func bytesOf(x []float32) []byte {
 
 // Leave says that this worker exchanges no more. err is the error of its work, or nil. If err is
 // set, the others' next exchange fails with it, unless they had it before. If err is nil, or says
-// only that others end, and another worker has failed, Leave returns that worker's error. A second
-// call returns its err.
+// only that others end, and another worker has failed, Leave returns that worker's error. If others
+// are still at an exchange, it ends with [ErrStopped], and Leave waits until they leave, too. A
+// second call returns its err.
 func (g *Group) Leave(err error) error {
 	if g == nil || g.ended != nil {
 		return err
@@ -247,7 +249,7 @@ func (g *Group) Leave(err error) error {
 	own, text, follows := header{kind: farewell}, "", err == nil || weight(err) <= othersError
 	if !follows {
 		own.status, text = failed, err.Error()
-	} else if g.aside {
+	} else if g.aside || err != nil {
 		own.status = gone
 	}
 	lengths := make([]int, g.Size())
@@ -255,11 +257,18 @@ func (g *Group) Leave(err error) error {
 		lengths[p] = len(text)
 	}
 	_, news := g.begin(context.Background(), own, lengths, text)
+	for errors.Is(news, errAgain) {
+		_, news = g.begin(context.Background(), own, lengths, text)
+	}
 	if g.ended == nil {
 		g.ended = errors.New("dist: an exchange after Leave")
 	}
-	if follows && news != nil {
+	var late *LateError
+	switch {
+	case follows && news != nil:
 		return news
+	case errors.As(news, &late): // Host.Run has to know that a worker hangs
+		return fmt.Errorf("%w; %w", err, news)
 	}
 	return err
 }
@@ -295,11 +304,12 @@ func (g *Group) begin(ctx context.Context, own header, lengths []int, text strin
 		own.put(g.heads[p])
 	}
 	// An exchange does not end with ctx, or else the other workers would wait for this one.
-	waiting, done := deadline(context.WithoutCancel(ctx), g.timeout)
+	waiting, done := g.deadline(context.WithoutCancel(ctx), g.timeout)
 	defer done()
 	if err := g.end.AllToAll(waiting, g.heads, g.came); err != nil {
 		return nil, g.fail(err)
 	}
+	g.moved.Add(1)
 	heads := make([]header, g.Size())
 	for p := range heads {
 		if err := heads[p].get(g.came[p]); err != nil {
@@ -315,7 +325,13 @@ func (g *Group) judge(ctx context.Context, own header, heads []header, text stri
 		return g.fail(g.failure(ctx, own, heads, text))
 	}
 	if slices.ContainsFunc(heads, func(h header) bool { return h.status == gone }) {
-		return g.fail(ErrStopped)
+		switch at := slices.ContainsFunc(heads, func(h header) bool { return h.kind != farewell }); {
+		case !at || g.aside:
+			return g.fail(ErrStopped)
+		case own.kind == farewell:
+			return errAgain
+		}
+		return ErrStopped // this worker leaves next, and tells its error if it is the one that failed
 	}
 	for p, h := range heads {
 		if !h.same(own) {
@@ -370,12 +386,13 @@ func (g *Group) finish(ctx context.Context, send, recv [][]byte, heads []header)
 		all = max(all, h.rounds)
 	}
 	for r := range int(all) {
-		waiting, done := deadline(context.WithoutCancel(ctx), g.timeout)
+		waiting, done := g.deadline(context.WithoutCancel(ctx), g.timeout)
 		err := g.end.AllToAll(waiting, round(send, r, g.most), round(recv, r, g.most))
 		done()
 		if err != nil {
 			return g.fail(err)
 		}
+		g.moved.Add(1)
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ const (
 	well    status = iota
 	stopped        // the sender was asked to stop
 	failed         // its error follows
-	gone           // the sender has left a Channel, for whatever reason
+	gone           // the sender leaves, and has no error of its own to tell
 )
 
 const (

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -243,7 +244,7 @@ func (h *Host) group(rank int, cancel func()) *Group {
 	if h.workers > 1 {
 		for _, n := range []laneNumber{drawing, rows} {
 			c := &Channel{group: h.groupOn(n, rank, func() {}), left: make(chan struct{})}
-			c.group.peers, c.group.aside = g.peers, true
+			c.group.peers, c.group.moved, c.group.aside = g.peers, g.moved, true
 			g.channels = append(g.channels, c)
 		}
 	}
@@ -253,6 +254,6 @@ func (h *Host) group(rank int, cancel func()) *Group {
 func (h *Host) groupOn(n laneNumber, rank int, cancel func()) *Group {
 	return &Group{
 		end: end{h.lanes[n], rank}, timeout: h.Timeout, hosted: h.Hosted(), most: h.most(), cancel: cancel,
-		peers: make([]Peer, h.workers), library: h.link.Library(),
+		peers: make([]Peer, h.workers), library: h.link.Library(), moved: new(atomic.Int64),
 	}
 }

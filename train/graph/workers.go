@@ -87,7 +87,7 @@ func (c *core) parts() *tiers.Parts {
 		came, err := drawing.Exchange(ctx, dist.At{}, send)
 		for q, b := range came {
 			if err == nil && len(b) != 4 {
-				err = fmt.Errorf("%s sends %d bytes for a group, and not 4", g.Name(q), len(b))
+				err = fmt.Errorf("%s sent %d bytes for the size of a group; 4 were expected", g.Name(q), len(b))
 			} else if err == nil {
 				n = min(n, int(binary.LittleEndian.Uint32(b)))
 			}
@@ -95,7 +95,7 @@ func (c *core) parts() *tiers.Parts {
 		return n, err
 	}
 	p.Left = func(stage pipeline.Stage, err error) {
-		if errors.Is(err, context.Canceled) { // another stage failed, and says why on the lane of steps
+		if errors.Is(err, context.Canceled) { // another stage failed, and the Group tells its error
 			err = nil
 		}
 		if stage == pipeline.Draws {

@@ -75,7 +75,7 @@ func (e *Evaluator) sampledSteps(ctx context.Context, t int, nodes []uint32) err
 		return nil
 	}
 	steps := pipeline.Steps{
-		To: (all + of - 1) / of, // as many on all workers, which may draw together; the last may have no seeds
+		To: (all + of - 1) / of, // the same on all workers; in the last step some have no seeds
 		Seeds: func(step int) [][]uint32 {
 			byType := make([][]uint32, len(e.data.Types))
 			if s := step*of + rank; s < all {

@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 
@@ -73,4 +74,28 @@ func TestLeft(t *testing.T) {
 		require.ErrorIs(t, err, errTest)
 		require.True(t, errors.Is(left[pipeline.Draws], errTest) && left[pipeline.Gathers] != nil)
 	}
+}
+
+// TestCause: the error of a stage is the result, though other workers, which hear of it first, make
+// another stage fail before.
+func TestCause(t *testing.T) {
+	r := newRig(t)
+	heard, ended := make(chan bool), make(chan bool)
+	c := pipeline.Config{Planner: plan.NewPlanner(r.config(2, 1<<30)), Tables: rows, Backend: r.be}
+	c.Planner.Sampler = broken{c.Planner.Sampler, 37}
+	c.Left = func(s pipeline.Stage, _ error) {
+		if s == pipeline.Draws {
+			close(heard)
+			<-ended
+		} else {
+			close(ended)
+		}
+	}
+	c.Deal = func(context.Context, plan.Batch, int, int, []byte, []byte) error {
+		<-heard
+		return fmt.Errorf("a worker has left: %w", context.Canceled)
+	}
+	p := pipeline.New(c)
+	defer p.Close()
+	require.ErrorIs(t, p.Run(t.Context(), steps(36, 40), func(*pipeline.Gathered) error { return nil }), errTest)
 }

@@ -22,8 +22,10 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -52,7 +54,7 @@ type Config struct {
 	// types, in the same order. Default nil: each worker reads the Inputs itself.
 	Deal func(ctx context.Context, b plan.Batch, n, rowBytes int, read, dst []byte) error
 	// Left is called when an error ends the stage that draws or the stage that gathers. It tells
-	// the other workers, which would wait for this one. Default nil.
+	// the other workers not to wait for this one. Default nil.
 	Left func(stage Stage, err error)
 	// Late is for tests. It is called when rows of a table are copied: with State if they wait for
 	// earlier steps, else with Gather. Default nil.
@@ -172,14 +174,15 @@ func New(c Config) *Pipeline {
 }
 
 // Run takes steps through the stages. It calls use with each batch inside store.Guard, and then the
-// writers, while the next batch is in use. It returns the first error, or the error of ctx, after
+// writers, while the next batch is in use. It returns the first error, or the error of asked, after
 // all its goroutines have ended. Steps that were used are written back before that, unless a writer
 // fails.
-func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) error, writers ...Writer) (err error) {
+func (p *Pipeline) Run(asked context.Context, steps Steps, use func(*Gathered) error, writers ...Writer) (err error) {
 	defer p.ended(time.Now(), &err)
-	g, ctx := errgroup.WithContext(ctx) // the first error ends ctx, and so the other stages, whose errors say nothing
+	g, ctx := errgroup.WithContext(asked) // the first error ends ctx, and so the other stages, whose errors say nothing
+	var causes causes
 	stage := func(work func() error) {
-		g.Go(func() error { return plan.Guarded(work) })
+		g.Go(func() error { return causes.note(plan.Guarded(work)) })
 	}
 	p.Planner.Begin(steps)
 	planned, loaded := make(chan *plan.Window), make(chan *plan.Window)
@@ -192,7 +195,7 @@ func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) err
 	// shared is stage where other workers have the same stage. It calls Left for a recovered panic,
 	// too.
 	shared := func(s Stage, work func() error) {
-		g.Go(func() error { return p.left(s, plan.Guarded(work)) })
+		g.Go(func() error { return p.left(s, causes.note(plan.Guarded(work))) })
 	}
 	shared(Draws, func() error {
 		defer close(planned)
@@ -232,7 +235,28 @@ func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) err
 		defer close(used)
 		return p.useAll(ctx, steps, gathered, use, done)
 	})
-	return g.Wait()
+	if err = g.Wait(); errors.Is(err, context.Canceled) && asked.Err() == nil && causes.first != nil {
+		return causes.first
+	}
+	return err
+}
+
+// causes has the first error of the stages that is not the end of a context. When a stage fails,
+// other workers may leave before that stage's error ends the others here; then these get an error
+// that only says so.
+type causes struct {
+	sync.Mutex
+	first error
+}
+
+// note takes note of err, and returns it.
+func (c *causes) note(err error) error {
+	c.Lock()
+	defer c.Unlock()
+	if c.first == nil && err != nil && !errors.Is(err, context.Canceled) {
+		c.first = err
+	}
+	return err
 }
 
 // Stage names a stage that exchanges with the same stage of other workers.

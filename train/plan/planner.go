@@ -35,19 +35,19 @@ type Config struct {
 	BatchRows  []int
 	// Join, where it has a file, has long ranges go by horizons.
 	Join Join
-	// Agree returns the least n that any worker gives. It is for workers that draw from each
-	// other's lists, and so draw the same groups in the same order. Then Bytes does not decide how
-	// far a worker draws ahead: it always draws Ahead groups before it cuts a window. Otherwise one
-	// worker could wait for its steps, which wait for another worker, which waits for a draw of the
-	// first one. Default nil: this worker draws alone.
+	// Agree returns the smallest n of all workers. It is set where workers draw from each other's
+	// lists. They must draw the same groups in the same order, so each draws Ahead groups before it
+	// cuts a window, whatever Bytes is. Otherwise workers could wait for each other: one for memory
+	// that its steps hold, and another for a draw. Default nil: this worker draws alone.
 	Agree func(ctx context.Context, n int) (int, error)
 }
 
 // Batch is the input of a step, as far as a plan has to know it.
 type Batch interface {
 	// Inputs are the rows that it needs, each once: a list for each input that batches have. Reads
-	// are the rows that this worker reads for the step: Inputs, or, where workers own rows, its own
-	// rows that some worker needs. Both stay as they are until the batch is drawn anew.
+	// are the rows that this worker reads for the step. Where workers own rows, these are its own
+	// rows that any worker needs; otherwise they are Inputs. Both stay as they are until the batch
+	// is drawn anew.
 	Inputs() [][]uint32
 	Reads() [][]uint32
 	// Bytes returns the bytes of memory that the batch takes.
@@ -157,9 +157,9 @@ func (p *Planner) Begin(steps Steps) {
 }
 
 // Next draws groups, as far as the budget allows, and plans the next window. It returns nil at the
-// end of the range. Bytes alone decide how far ahead it draws, not the progress of the stages that
-// use windows. Next waits for these stages if the budget is spent, or if two windows of a table are
-// not released. An error ends the range: see Reset.
+// end of the range. Bytes alone decide how far ahead it draws, or Ahead where Agree is set, and not
+// the progress of the stages that use windows. Next waits for these stages if the budget is spent,
+// or if two windows of a table are not released. An error ends the range: see Reset.
 func (p *Planner) Next(ctx context.Context) (*Window, error) {
 	if p.horizons.on {
 		return p.nextFar(ctx)

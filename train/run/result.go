@@ -173,7 +173,7 @@ type WorkersOf struct {
 	Rank      int     `json:"rank"` // of the worker whose result this is
 	InputRows []int64 `json:"input_rows"`
 	DiskBytes []int64 `json:"disk_bytes"`
-	SentBytes []int64 `json:"sent_bytes"` // to other workers; 0 in runs before 2026-11-29
+	SentBytes []int64 `json:"sent_bytes"` // to other workers; absent in older runs
 	// WaitSeconds is the time in exchanges: waiting for other workers, and sending.
 	WaitSeconds []float64 `json:"wait_seconds"`
 }

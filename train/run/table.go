@@ -464,8 +464,8 @@ var Table = setting.Table[Options]{
 			"started; mpi:V, V in those processes; off, one; auto: mpi if several processes were started, else off"},
 	{Key: "parallel", For: spread, Free: anyTime,
 		In: func(o *Options) value { return setting.Word(&o.Parallel, Independent, ByParts) },
-		Help: "who reads for a worker's share of {batch}: independent, the worker itself, and workers exchange only gradients; " +
-			"parts, the worker that owns each node, which draws its neighbours and sends its features. Results are the same"},
+		Help: "who draws and reads for a worker: independent, the worker itself, and only gradients are exchanged; " +
+			"parts, owners: each node has one, which draws its neighbours and sends its features. Results are the same"},
 	{Key: "dist_timeout", For: spread, Free: anyTime,
 		In:   func(o *Options) value { return setting.Parsed(&o.DistTimeout, time.ParseDuration) },
 		Help: "how long a worker waits for the others before the run fails, as 90s or 10m; 0s: for ever"},

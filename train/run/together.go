@@ -166,7 +166,7 @@ func (i introduction) differs(first introduction) string {
 	}
 	a, b := i.Options, first.Options
 	if add("parallel", a.Parallel, b.Parallel); a.Parallel == ByParts {
-		add("lookahead", strconv.Itoa(a.Lookahead), strconv.Itoa(b.Lookahead)) // they draw the same groups ahead
+		add("lookahead", strconv.Itoa(a.Lookahead), strconv.Itoa(b.Lookahead)) // all draw equally far ahead
 	}
 	add("epochs", strconv.Itoa(a.Epochs), strconv.Itoa(b.Epochs)) // a resumed run may change them
 	add("checkpoint_every", strconv.Itoa(a.CheckpointEvery), strconv.Itoa(b.CheckpointEvery))

@@ -28,7 +28,7 @@ const (
 	// Independent: each worker draws for its share of a step's seeds, from the whole dataset, and
 	// only gradients travel.
 	Independent = "independent"
-	// ByParts: each worker has its share of the seeds as well, but owns a part of the nodes. It
+	// ByParts: seeds are shared as in Independent. Each worker also owns a part of the nodes. It
 	// draws from their lists, and reads their rows, for all workers.
 	ByParts = "parts"
 )
@@ -56,8 +56,8 @@ func (o Options) validateWorkers() []error {
 	if o.Parallel == ByParts {
 		const instead = "; take {parallel} " + Independent
 		kind := o.Sampling().Kind
-		fail(kind == sample.LaborStar || kind == sample.RW, "{parallel} %s: {sampler} %s looks at lists of several owners "+
-			"at once%s", o.Parallel, kind, instead)
+		fail(kind == sample.LaborStar || kind == sample.RW, "{parallel} %s: {sampler} %s compares lists, which have different "+
+			"owners%s", o.Parallel, kind, instead)
 	}
 	fail(o.DistTimeout < 0, "{dist_timeout} %v: at least 0, which is for ever", o.DistTimeout)
 	return errs

@@ -160,6 +160,19 @@ func (b *Batch) Inputs() [][]uint32 {
 	return append(ids, b.edgeRows...)
 }
 
+// DrawnBytes returns the bytes of the neighbours of the hop that has most, with their weights,
+// values and rows.
+func (b *Batch) DrawnBytes() (most int64) {
+	for l := range b.Layers {
+		n := 0
+		for _, k := range b.Layers[l].Blocks {
+			n += len(k.Nbr) + len(k.Weight) + len(k.Values) + len(k.Rows)
+		}
+		most = max(most, 4*int64(n))
+	}
+	return most
+}
+
 // Bytes returns the bytes of the batch's layers, with their spare room.
 func (b *Batch) Bytes() int64 {
 	n := 0

@@ -11,8 +11,9 @@ import (
 // and its row of features. It draws from the lists, and reads the rows, for all workers.
 type Parts struct {
 	Rank, Workers int
-	// Owner returns the worker that owns row v of input t: node v of type t or, behind the types,
-	// row v of a table of edges. It is the same for all workers, and safe for concurrent use.
+	// Owner returns the worker that owns row v of input t. Input t is type t of nodes or, from the
+	// number of types on, a table of edges. It is the same for all workers, and safe for concurrent
+	// use.
 	Owner func(t int, v uint32) int
 	// Reads marks the inputs that have rows.
 	Reads []bool
@@ -22,14 +23,14 @@ type Parts struct {
 }
 
 // OwnerByRule returns the owner of node v of any type among so many workers. The first nodes, which
-// are the hubs in many datasets, are dealt out one by one, and the others in blocks of 64, whose
-// rows lie together.
+// are the hubs in many datasets, are dealt out one by one. The others are dealt out in blocks of
+// 64, so that an owner's rows lie together in the file.
 func OwnerByRule(v uint32, workers int) int {
-	if n := uint32(workers); uint64(v) < 4096*uint64(n) {
+	n := uint32(workers)
+	if uint64(v) < 4096*uint64(n) {
 		return int(v % n)
-	} else {
-		return int(v / 64 % n)
 	}
+	return int(v / 64 % n)
 }
 
 // Dealt lists the rows that owners read and send for a batch.
@@ -43,11 +44,11 @@ type Dealt struct {
 }
 
 // SampleParts is Sample for workers that each have the lists of their own nodes. All workers call
-// it together, with as many batches. Every batch gets a Dealt. Apart from that, each is the batch
-// that Sample draws, bit for bit. It panics for samplers that look at several lists together.
+// it at the same time, with the same number of batches. Each batch is the one that Sample draws,
+// bit for bit, and gets a Dealt as well. It panics if the sampler compares lists.
 //
 // At each hop a worker sends 4 bytes for each destination that another worker owns. It gets back
-// some 4 bytes for each neighbour, 8 with weights.
+// about 4 bytes for each neighbour, 8 with weights.
 func (s *Sampler) SampleParts(
 	ctx context.Context, p *Parts, batches []*Batch, batchSeeds []BatchSeed, seeds [][][]uint32,
 ) error {
@@ -56,7 +57,7 @@ func (s *Sampler) SampleParts(
 		return err
 	}
 	for i := range s.drawers {
-		s.drawers[i].last = finished{} // another may since have drawn the batch anew
+		s.drawers[i].last = finished{} // another drawer may have drawn the batch anew since
 	}
 	for i, b := range batches {
 		s.drawers[0].begin(b, seeds[i])
@@ -84,7 +85,7 @@ func (s *Sampler) SampleParts(
 // checkParts panics where SampleParts cannot draw.
 func (s *Sampler) checkParts(batches []*Batch) {
 	if s.how().own != nil {
-		panic(fmt.Sprintf("sample: SampleParts: %s looks at several lists together", s.Kind))
+		panic(fmt.Sprintf("sample: SampleParts: %s compares lists", s.Kind))
 	}
 	s.checkWithout(nil, batches)
 }
@@ -108,17 +109,15 @@ func (s *Sampler) drawnTypes(hop int) []bool {
 	return types
 }
 
-// request has the nodes, by type, that a worker asks another one for, for one of its batches.
-// without has the edges to these nodes that are left out, by relation. It is empty if none are.
+// request has the nodes that a worker asks an owner for, for one batch.
 type request struct {
 	batchSeed BatchSeed
-	nodes     [][]uint32
-	without   []Without
+	nodes     [][]uint32 // by type
+	without   []Without  // by relation: edges to these nodes that are not drawn; empty: none
 }
 
 // ask sends nodes of some types to their owners. It returns, by worker and batch, what workers ask
-// this one for. Nodes keep the order that the function nodes gives them. batchSeeds is nil if
-// owners draw nothing.
+// this one for, in the order of nodes(b, t). batchSeeds is nil if owners draw nothing.
 func (s *Sampler) ask(
 	ctx context.Context, p *Parts, batches []*Batch, batchSeeds []BatchSeed, types []bool,
 	nodes func(b *Batch, t int) []uint32,
@@ -130,7 +129,7 @@ func (s *Sampler) ask(
 			if batchSeeds == nil {
 				break
 			}
-			texts[q][i], _ = binary.Append(texts[q][i], binary.LittleEndian, batchSeeds[i]) // it has a size
+			texts[q][i], _ = binary.Append(texts[q][i], binary.LittleEndian, batchSeeds[i]) // cannot fail: it has a fixed size
 		}
 		for t, wanted := range types {
 			if !wanted {
@@ -168,7 +167,7 @@ func (s *Sampler) ask(
 			r, ids, m := &asked[q][i], make([][]uint32, len(types)), &came[q][i]
 			if batchSeeds != nil {
 				seed := m.part(binary.Size(r.batchSeed))
-				_, _ = binary.Decode(seed.text, binary.LittleEndian, &r.batchSeed) // end looks for what is missing
+				_, _ = binary.Decode(seed.text, binary.LittleEndian, &r.batchSeed) // if it is short, m.end says so
 			}
 			for t, wanted := range types {
 				if !wanted {
@@ -235,9 +234,7 @@ func (s *Sampler) drawFor(ctx context.Context, asked [][]request, hop int) error
 func (s *Sampler) bringFor(ctx context.Context, r *relation, batches []*Batch, hop int) (err error) {
 	jobs := s.someJobs(len(batches))
 	for i, b := range batches {
-		layer := &b.Layers[len(s.Fanouts)-1-hop]
-		jobs[i].begin(r, &layer.Blocks[r.number], layer.Nodes[r.Dst].destinations(), draws{relation: r.number})
-		jobs[i].drawn = true
+		s.beginDrawn(&jobs[i], r, b, hop)
 	}
 	if r.columns > 0 {
 		err = s.fillValues(ctx, jobs)
@@ -356,8 +353,8 @@ func (d *drawer) assemble(p *Parts, j *job, came []*message) error {
 	return nil
 }
 
-// deal sends the Inputs of batches to their owners, which will read their rows, and notes in each
-// batch which rows go where.
+// deal sends the Inputs of batches to their owners, which will read these rows. It notes in each
+// batch the rows that this worker sends and takes.
 func (s *Sampler) deal(ctx context.Context, p *Parts, batches []*Batch) error {
 	inputs := func(b *Batch, t int) []uint32 { return b.Inputs()[t] }
 	asked, err := s.ask(ctx, p, batches, nil, p.Reads, inputs)
@@ -379,7 +376,7 @@ func (s *Sampler) deal(ctx context.Context, p *Parts, batches []*Batch) error {
 			numbers.begin(nil)
 			for q := range asked {
 				b.dealt.Send[t][q] = asked[q][i].nodes[t]
-				// ask has looked for nodes that do not exist.
+				// ask has checked that these rows exist.
 				b.dealt.Rows[t], _ = numbers.number(asked[q][i].nodes[t], b.dealt.Rows[t])
 			}
 			for n, v := range inputs(b, t) {

@@ -244,7 +244,7 @@ func TestPartsDamaged(t *testing.T) {
 				}
 				s := NewSampler(topo, Config{Kind: NS, Fanouts: []int{2, 2}}, 1)
 				err := s.SampleParts(t.Context(), p, []*Batch{new(Batch)}, make([]BatchSeed, 1), [][][]uint32{{{0, 2}}})
-				require.ErrorContains(t, err, "a message of worker 0 has another length")
+				require.ErrorContains(t, err, "a message of worker 0 has the wrong length")
 			}
 		})
 	}

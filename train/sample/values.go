@@ -61,13 +61,18 @@ func (s *Sampler) beginValues(r *relation, batches []*Batch) []job {
 			if n == len(s.jobs) {
 				s.jobs = append(s.jobs, job{})
 			}
-			layer := &b.Layers[len(s.Fanouts)-1-hop]
-			j := &s.jobs[n]
-			j.begin(r, &layer.Blocks[r.number], layer.Nodes[r.Dst].destinations(), draws{relation: r.number})
-			j.drawn, n = true, n+1
+			s.beginDrawn(&s.jobs[n], r, b, hop)
+			n++
 		}
 	}
 	return s.jobs[:n]
+}
+
+// beginDrawn makes j the job to bring what the edges of r in b have, where a hop is drawn.
+func (s *Sampler) beginDrawn(j *job, r *relation, b *Batch, hop int) {
+	layer := &b.Layers[len(s.Fanouts)-1-hop]
+	j.begin(r, &layer.Blocks[r.number], layer.Nodes[r.Dst].destinations(), draws{relation: r.number})
+	j.drawn = true
 }
 
 // takeValues makes room for the values of j's edges and takes those that are resident. It counts

@@ -7,9 +7,9 @@ import (
 	"math"
 )
 
-// appendDrawn appends the number of neighbours of each destination, in 1 byte or in 4, as the first
-// byte says. Then come the neighbours, destination by destination, then likewise their weights,
-// values and rows, where there are some, and at last the numbers of edges that seeds have lost.
+// appendDrawn appends what was drawn. The first byte is the width of a count, 1 or 4. Then come the
+// counts of neighbours, by destination. Then come all neighbours, all weights, all values and all
+// rows, as far as there are some. Last is the number of edges left out, by seed.
 func (b *Block) appendDrawn(text []byte, weighs bool) []byte {
 	most := uint32(0)
 	for i := range b.Start {
@@ -71,8 +71,8 @@ func (part *drawnPart) read(j *job, m *message, weighs bool) {
 }
 
 // appendWithout appends the edges that batch i is drawn without. For each relation into one of
-// types a worker gets their number; then, for each of them, the place of the destination among the
-// nodes that it is asked for; then their sources.
+// types the text has a count n, n places and n sources. A place is the place of the destination
+// among the nodes that the owner is asked for.
 func (s *Sampler) appendWithout(p *Parts, texts [][][]byte, batches []*Batch, i int, types []bool) {
 	for r, ends := range s.schema.Relations {
 		if !types[ends.Dst] {
@@ -173,8 +173,7 @@ type message struct {
 // end returns an error unless the message of worker q was read to its end.
 func (m *message) end(q int) error {
 	if m.short || len(m.text) > 0 {
-		return fmt.Errorf("a message of worker %d has another length than its contents need: "+
-			"the workers' builds differ", q)
+		return fmt.Errorf("a message of worker %d has the wrong length; start all workers with one build of gnnstore", q)
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 			d.Fixed += mutable.FixedBytes(t.data.Types[n].Nodes)
 		}
 		if t.Parts != nil {
-			if t.Disk.Direct { // else there is room for all rows, which evaluation reads
+			if t.Disk.Direct { // if not, all rows fit, and evaluation reads them all
 				r.Count = (r.Count + int64(t.Parts.Workers) - 1) / int64(t.Parts.Workers) // its own
 			}
 			numbers += partsNumbers * int64(r.Inputs)
@@ -60,7 +60,7 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 	bytes := b.Bytes()
 	if t.Parts != nil {
 		bytes += numbers
-		scratch += partsScratch * bytes
+		scratch += partsScratch * b.DrawnBytes()
 	}
 	for i, drawn := range t.drawn() {
 		if !drawn {

@@ -48,7 +48,7 @@ func (t *Tiers) planJoin(d plan.Demand, b plan.Budget) (bytes int64) {
 	switch {
 	case t.Parts != nil:
 		if t.SpillBytes > 0 {
-			t.join.why = "workers draw from each other's lists: rows are read by windows, without a spill"
+			t.join.why = "{parallel} parts has no spill: rows are read by windows"
 		}
 		return 0
 	case t.SpillBytes == 0 || t.EpochSteps == 0 || len(t.Types) == 0:

@@ -13,7 +13,7 @@ import (
 // Parts connects this worker with the owners of other nodes. New sets Reads.
 type Parts struct {
 	sample.Parts // Exchange is for drawing
-	// Agree returns the least number that a worker gives: see plan.Config.
+	// Agree is plan.Config.Agree.
 	Agree func(ctx context.Context, n int) (int, error)
 	// Rows exchanges rows of features, as Exchange does for drawing.
 	Rows func(ctx context.Context, send [][]byte) ([][]byte, error)
@@ -36,7 +36,7 @@ func (p *Parts) deal(ctx context.Context, b plan.Batch, n, rowBytes int, read, d
 	}
 	for q, places := range d.Take[n] {
 		if len(came[q]) != len(places)*rowBytes {
-			return fmt.Errorf("worker %d sends %d bytes of rows, and %d rows of %d bytes are wanted",
+			return fmt.Errorf("worker %d sent %d bytes of rows; %d rows of %d bytes were expected",
 				q, len(came[q]), len(places), rowBytes)
 		}
 		for i, at := range places {
@@ -48,9 +48,9 @@ func (p *Parts) deal(ctx context.Context, b plan.Batch, n, rowBytes int, read, d
 
 // Memory that a worker takes beside what it takes alone.
 const (
-	partsScratch = 2     // batches for each step that is drawn: what was drawn for others, and messages
+	partsScratch = 6     // times sample.Batch.DrawnBytes for a step that is drawn: for others, and in messages
 	partsNumbers = 3 * 4 // bytes of a batch for each input: see sample.Dealt
-	partsRows    = 4     // times the rows of a step: as they are read, and in messages, which MPI copies
+	partsRows    = 5     // times the rows of a step: as read, sent, received, and twice in MPI's messages
 )
 
 // partsSampler draws with the other workers.

@@ -251,6 +251,7 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 		return err
 	}
 	d, relations := t.demand(m)
+	lists, _ := t.Sampler.Scratch(m.Batch)
 	budget, err := d.Split(t.total, plan.Budget{
 		Topology: t.TopologyBytes, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes,
 	})
@@ -290,7 +291,7 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 		}
 	}
 	t.newSampler()
-	t.Sampler.Bytes = min(t.Sampler.Bytes, d.Batches.Scratch*int64(budget.Group))
+	t.Sampler.Bytes = min(t.Sampler.Bytes, lists*int64(budget.Group))
 	if d.Join > 0 { // while one horizon is drawn, the windows of another have the rest
 		t.Sampler.Bytes = max(t.Sampler.Bytes, budget.Batches/plan.InFlight)
 	}
@@ -468,6 +469,9 @@ func (t *Tiers) Lasting() bool {
 func (t *Tiers) Prewarm(ctx context.Context, steps int) error {
 	if rows, wanted := t.windowRows(); int64(steps)*wanted < rows {
 		return nil
+	}
+	if t.Parts != nil && t.Disk.Direct {
+		return nil // the hottest rows are rows of other owners, too
 	}
 	for i, s := range t.Stacks {
 		if t.data.Input(t.Types[i]).Features == nil {
