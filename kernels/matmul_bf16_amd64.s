@@ -6800,55 +6800,115 @@ TEXT ·peakAVX512BF16(SB), NOSPLIT, $0-8
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	VPXORD Z24, Z24, Z24
 
 loop:
 	// VDPBF16PS sum, pairs, pairs
-	LONG $0x481ed262
-	WORD $0xc452
+	LONG $0x403e9262
+	WORD $0xc052
 
 	// VDPBF16PS sum, pairs, pairs
-	LONG $0x481ed262
-	WORD $0xcc52
+	LONG $0x403e9262
+	WORD $0xc852
 
 	// VDPBF16PS sum, pairs, pairs
-	LONG $0x481ed262
-	WORD $0xd452
+	LONG $0x403e9262
+	WORD $0xd052
 
 	// VDPBF16PS sum, pairs, pairs
-	LONG $0x481ed262
-	WORD $0xdc52
+	LONG $0x403e9262
+	WORD $0xd852
 
 	// VDPBF16PS sum, pairs, pairs
-	LONG $0x481ed262
-	WORD $0xe452
+	LONG $0x403e9262
+	WORD $0xe052
 
 	// VDPBF16PS sum, pairs, pairs
-	LONG $0x481ed262
-	WORD $0xec52
+	LONG $0x403e9262
+	WORD $0xe852
 
 	// VDPBF16PS sum, pairs, pairs
-	LONG $0x481ed262
-	WORD $0xf452
+	LONG $0x403e9262
+	WORD $0xf052
 
 	// VDPBF16PS sum, pairs, pairs
-	LONG $0x481ed262
-	WORD $0xfc52
+	LONG $0x403e9262
+	WORD $0xf852
 
 	// VDPBF16PS sum, pairs, pairs
-	LONG $0x481e5262
-	WORD $0xc452
+	LONG $0x403e1262
+	WORD $0xc052
 
 	// VDPBF16PS sum, pairs, pairs
-	LONG $0x481e5262
-	WORD $0xcc52
+	LONG $0x403e1262
+	WORD $0xc852
 
 	// VDPBF16PS sum, pairs, pairs
-	LONG $0x481e5262
-	WORD $0xd452
+	LONG $0x403e1262
+	WORD $0xd052
 
 	// VDPBF16PS sum, pairs, pairs
-	LONG $0x481e5262
-	WORD $0xdc52
+	LONG $0x403e1262
+	WORD $0xd852
+
+	// VDPBF16PS sum, pairs, pairs
+	LONG $0x403e1262
+	WORD $0xe052
+
+	// VDPBF16PS sum, pairs, pairs
+	LONG $0x403e1262
+	WORD $0xe852
+
+	// VDPBF16PS sum, pairs, pairs
+	LONG $0x403e1262
+	WORD $0xf052
+
+	// VDPBF16PS sum, pairs, pairs
+	LONG $0x403e1262
+	WORD $0xf852
+
+	// VDPBF16PS sum, pairs, pairs
+	LONG $0x403e8262
+	WORD $0xc052
+
+	// VDPBF16PS sum, pairs, pairs
+	LONG $0x403e8262
+	WORD $0xc852
+
+	// VDPBF16PS sum, pairs, pairs
+	LONG $0x403e8262
+	WORD $0xd052
+
+	// VDPBF16PS sum, pairs, pairs
+	LONG $0x403e8262
+	WORD $0xd852
+
+	// VDPBF16PS sum, pairs, pairs
+	LONG $0x403e8262
+	WORD $0xe052
+
+	// VDPBF16PS sum, pairs, pairs
+	LONG $0x403e8262
+	WORD $0xe852
+
+	// VDPBF16PS sum, pairs, pairs
+	LONG $0x403e8262
+	WORD $0xf052
+
+	// VDPBF16PS sum, pairs, pairs
+	LONG $0x403e8262
+	WORD $0xf852
 	DECQ AX
 	JNZ  loop
 	VZEROUPPER

@@ -103,7 +103,7 @@ func tilePanelsAMX1x2(config *[64]byte, dst *float32, dstRow int, a *uint16, b *
 //go:noescape
 func tilePanelsAMX1x1(config *[64]byte, dst *float32, dstRow int, a *uint16, b *uint16, panel int, blocks int, panels int, steps int, add bool)
 
-// peakAVX512BF16 multiplies and adds n times 12 vectors of pairs.
+// peakAVX512BF16 multiplies and adds n times 24 vectors of pairs.
 //
 //go:noescape
 func peakAVX512BF16(n int)

@@ -24,6 +24,6 @@ func bf16Peak(s Set) func() int {
 	}
 	return func() int {
 		peakAVX512BF16(peakRounds)
-		return peakRounds * 12 * 64
+		return peakRounds * 24 * 64
 	}
 }

@@ -8,8 +8,8 @@ import (
 
 // peaks writes loops that only multiply and add in registers. No product of matrices is faster.
 func peaks() {
-	const sums = 12 // more than the latency of an instruction, 6 cycles, times the one or two that start in one
-	function("peakAVX512BF16", "(n int)", "multiplies and adds n times 12 vectors of pairs.")
+	const sums = 24 // more than the latency of an instruction, 6 cycles, times the one or two that start in one
+	function("peakAVX512BF16", "(n int)", "multiplies and adds n times 24 vectors of pairs.")
 	Load(Param("n"), reg.RAX)
 	for i := range sums + 1 {
 		VPXORD(z(i), z(i), z(i))
