@@ -42,6 +42,8 @@ type Manifest struct {
 	// Encodings is the file that describes the columns of tables; nil in datasets of earlier
 	// builds.
 	Encodings *Blob `json:"encodings,omitempty"`
+	// Part is set if the dataset is a part of another.
+	Part *Part `json:"part,omitempty"`
 	// Seal is the dataset's identity: the XXH3-128 of everything above except Created and
 	// Provenance. That includes every section's checksum and shape, so equal seals mean equal data.
 	Seal string `json:"seal"`
@@ -339,6 +341,11 @@ func (m *Manifest) validate() error {
 	if m.Order != "access" && m.Order != "degree" && m.Order != "original" {
 		fail("nodes are numbered by %q; this build knows access, degree and original", m.Order)
 	}
+	if m.Part != nil {
+		if err := m.Part.check(m); err != nil {
+			return err
+		}
+	}
 	seen := map[string]bool{}
 	for _, f := range m.Files() {
 		if !safePath(f.Path) {
@@ -375,8 +382,8 @@ func (m *Manifest) validate() error {
 		}
 		count[t.Name] = t.Count
 		errs = append(errs,
-			shape(&t.Original, t.originalPath(), I64, t.Count, 1),
-			shape(&t.Order, t.orderPath(), U32, t.Count, 1))
+			shape(&t.Original, t.originalPath(), I64, m.Stored(t.Count), 1),
+			shape(&t.Order, t.orderPath(), U32, m.Stored(t.Count), 1))
 		if t.Names == nil {
 			continue
 		}
@@ -408,7 +415,7 @@ func (m *Manifest) validate() error {
 		nodes("relation "+r.Key(), r.Src)
 		n := nodes("relation "+r.Key(), r.Dst)
 		errs = append(errs,
-			shape(&r.Offsets, r.offsetsPath(), U64, n+1, 1),
+			shape(&r.Offsets, r.offsetsPath(), U64, m.Stored(n)+1, 1),
 			shape(&r.Neighbors, r.neighborsPath(), U32, r.Edges, 1),
 			r.checkColumns())
 		relations[r.Key()] = r
@@ -429,7 +436,7 @@ func (m *Manifest) validate() error {
 		switch of := relations[r.ReverseOf]; {
 		case of == nil:
 			fail("relation %s: reverse of %q, and there is no such relation", r.Key(), r.ReverseOf)
-		case of == r || of.ReverseOf != "" || of.Src != r.Dst || of.Dst != r.Src || of.Edges != r.Edges:
+		case of == r || of.ReverseOf != "" || of.Src != r.Dst || of.Dst != r.Src || m.Part == nil && of.Edges != r.Edges:
 			fail("relation %s: %d edges, and it cannot be the reverse of %s with %d", r.Key(), r.Edges, r.ReverseOf, of.Edges)
 		}
 	}
@@ -477,7 +484,7 @@ func (m *Manifest) validate() error {
 				fail("table %s: %d rows for %d events", t.Name, next, n)
 			}
 		} else if r := relations[t.Relation]; t.Relation == "" {
-			if n := nodes("table "+t.Name, t.NodeType); next != n {
+			if n := m.Stored(nodes("table "+t.Name, t.NodeType)); next != n {
 				fail("table %s: %d rows for %d nodes", t.Name, next, n)
 			}
 		} else if t.NodeType != "" {
@@ -486,6 +493,8 @@ func (m *Manifest) validate() error {
 			fail("table %s: no relation %q", t.Name, t.Relation)
 		} else if _, ok := r.column(EdgeID); !ok {
 			fail("table %s: relation %s has no column %q to find rows by", t.Name, t.Relation, EdgeID)
+		} else if m.Part != nil && next != m.Stored(m.Part.Rows[i]) {
+			fail("table %s: %d rows of %d in the whole", t.Name, next, m.Part.Rows[i])
 		}
 	}
 	for i := range m.Labels {

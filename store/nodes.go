@@ -136,9 +136,9 @@ func (m IDs) Original(v NodeID) int64 {
 	return m.original[v]
 }
 
-// nth returns the node with the nth smallest original id. An entry that is not a node panics with a
+// Nth returns the node with the nth smallest original id. An entry that is not a node panics with a
 // *SectionError.
-func (m IDs) nth(n int) NodeID {
+func (m IDs) Nth(n int) NodeID {
 	m.in[1].touch(4*int64(n), 4*int64(n)+4)
 	v := m.order[n]
 	if int(v) >= len(m.original) {
@@ -152,15 +152,15 @@ func (m IDs) nth(n int) NodeID {
 // binary search.
 func (m IDs) Stored(id int64) (NodeID, bool) {
 	if id >= 0 && id < int64(len(m.order)) {
-		if v := m.nth(int(id)); m.Original(v) == id {
+		if v := m.Nth(int(id)); m.Original(v) == id {
 			return v, true
 		}
 	}
-	n, ok := sort.Find(len(m.order), func(n int) int { return cmp.Compare(id, m.Original(m.nth(n))) })
+	n, ok := sort.Find(len(m.order), func(n int) int { return cmp.Compare(id, m.Original(m.Nth(n))) })
 	if !ok {
 		return 0, false
 	}
-	return m.nth(n), true
+	return m.Nth(n), true
 }
 
 // Order returns the stored ids by ascending original id, after checking all pages. The slice is

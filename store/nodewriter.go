@@ -14,6 +14,7 @@ import (
 type NodeTypeWriter struct {
 	w        *Writer
 	node     NodeType
+	rows     int64 // nodes whose ids are written
 	original *sectionWriter
 	order    *sectionWriter
 	done     [2]int64 // rows written of original and order
@@ -23,13 +24,19 @@ type NodeTypeWriter struct {
 
 // NewNodeType begins the id map of a node type of count nodes.
 func (w *Writer) NewNodeType(name string, count int64) (*NodeTypeWriter, error) {
+	return w.NewPartOfNodes(name, count, count)
+}
+
+// NewPartOfNodes begins the id map of stored nodes of a node type, which has count nodes in the
+// whole: see [Part].
+func (w *Writer) NewPartOfNodes(name string, count, stored int64) (*NodeTypeWriter, error) {
 	if err := checkNames("node type", name); err != nil {
 		return nil, err
 	}
 	if count > math.MaxUint32 {
 		return nil, fmt.Errorf("node type %s: %d nodes; ids are 32 bits, so at most %d", name, count, uint32(math.MaxUint32))
 	}
-	t := &NodeTypeWriter{w: w, node: NodeType{Name: name, Count: count}}
+	t := &NodeTypeWriter{w: w, node: NodeType{Name: name, Count: count}, rows: stored}
 	for i, by := range []string{byName, byNode} {
 		t.names[i] = textWriter{w: w, node: &t.node, by: by, limit: maxTextTable}
 	}
@@ -59,7 +66,7 @@ func (t *NodeTypeWriter) AppendOrder(nodes []NodeID) error {
 // Close ends the id map.
 func (t *NodeTypeWriter) Close() error {
 	names, err := t.closeNames()
-	if n := t.node.Count; err == nil && t.done != [2]int64{n, n} {
+	if n := t.rows; err == nil && t.done != [2]int64{n, n} {
 		err = fmt.Errorf("node type %s: %d original ids and an order of %d for %d nodes; please report it",
 			t.node.Name, t.done[0], t.done[1], n)
 	}
@@ -69,8 +76,8 @@ func (t *NodeTypeWriter) Close() error {
 	}
 	t.node.Names = names
 	var err2 error
-	t.node.Original, err = t.original.close(t.node.Count)
-	t.node.Order, err2 = t.order.close(t.node.Count)
+	t.node.Original, err = t.original.close(t.rows)
+	t.node.Order, err2 = t.order.close(t.rows)
 	if err = errors.Join(err, err2); err == nil {
 		t.w.manifest.NodeTypes = append(t.w.manifest.NodeTypes, t.node)
 	}

@@ -280,7 +280,7 @@ func TestVerifyNames(t *testing.T) {
 			require.NoError(t, n.AppendText([]byte("a")))
 			require.NoError(t, n.names[1].add([]byte{0, 0, 0, 5}, []byte("b")))
 			require.NoError(t, errors.Join(n.AppendName([]byte("a"), 0), n.AppendName([]byte("b"), 1)))
-			n.node.Count = 6
+			n.node.Count, n.rows = 6, 6
 			n.names[0].count, n.names[1].count = 6, 6
 			require.NoError(t, n.AppendOriginal([]int64{2, 3, 4, 5}))
 			require.NoError(t, n.AppendOrder([]NodeID{2, 3, 4, 5}))

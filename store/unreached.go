@@ -3,7 +3,8 @@ package store
 import "slices"
 
 // Unreached counts the nodes among nodes, all of the given type, that receive no edge of any
-// relation. It reads offsets: call it inside [Guard].
+// relation. Of a part, it looks at the nodes that the part owns. It reads offsets: call it inside
+// [Guard].
 func (d *Dataset) Unreached(nodeType string, nodes []NodeID) (n int) {
 	var into []*Graph
 	for i := range d.manifest.Relations {
@@ -12,7 +13,8 @@ func (d *Dataset) Unreached(nodeType string, nodes []NodeID) (n int) {
 		}
 	}
 	for _, v := range nodes {
-		if !slices.ContainsFunc(into, func(g *Graph) bool { return g.Degree(v) > 0 }) {
+		row, own := d.manifest.Part.Row(v)
+		if own && !slices.ContainsFunc(into, func(g *Graph) bool { return g.Degree(row) > 0 }) {
 			n++
 		}
 	}

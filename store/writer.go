@@ -274,9 +274,9 @@ func (w *Writer) mustBeOpen() {
 }
 
 // Seal completes the manifest and makes the dataset visible under its final name. It uses only
-// Name, Provenance and Order of m, since the calls that write the rest declare it. Name must be one
-// that [CleanName] keeps. Bytes of Provenance that are not UTF-8 become U+FFFD. After an error,
-// call Abort.
+// Name, Provenance, Order and Part of m, since the calls that write the rest declare it. Name must
+// be one that [CleanName] keeps. Bytes of Provenance that are not UTF-8 become U+FFFD. After an
+// error, call Abort.
 func (w *Writer) Seal(m Manifest) (*Manifest, error) {
 	w.mustBeOpen()
 	if len(w.open) > 0 {
@@ -284,6 +284,7 @@ func (w *Writer) Seal(m Manifest) (*Manifest, error) {
 	}
 	w.manifest.Format, w.manifest.Version = formatName, Version
 	w.manifest.Name, w.manifest.Provenance, w.manifest.Order = m.Name, m.Provenance.valid(), m.Order
+	w.manifest.Part = m.Part
 	w.manifest.Created = time.Now().UTC().Truncate(time.Second)
 	if err := w.manifest.validate(); err != nil {
 		return nil, fmt.Errorf("seal %s: %w", w.final, err)

@@ -1,0 +1,245 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Part describes a dataset that is one of several parts of a whole. Such a dataset has the
+// neighbour lists, the columns of edges, the original ids and the rows of features of the nodes
+// that it owns, one after the other by ascending node. Of edge tables it owns rows by the same
+// rule. NodeType.Count, the ids in neighbour lists, labels and splits are the whole's.
+//
+// So an index into a Graph's lists, an IDs or a Features is a row of the part: see [RowByRule].
+type Part struct {
+	Of    string `json:"of"`    // the seal of the whole
+	Index int    `json:"index"` // of this part, from 0
+	Parts int    `json:"parts"`
+	Owner string `json:"owner"` // how nodes were dealt out: ByRule
+	// Edges has the whole's edges by relation, and Rows the rows of the whole's tables, in the
+	// order of the manifest.
+	Edges []int64 `json:"edges"`
+	Rows  []int64 `json:"rows"`
+}
+
+// ByRule says that the owner of a node is OwnerByRule.
+const ByRule = "rule"
+
+// MaxParts bounds the parts of a dataset.
+const MaxParts = 4096
+
+// singles is the number of nodes of each part that are dealt out one by one, the first ones; the
+// others are dealt out in blocks of dealt nodes.
+const singles, dealt = 4096, 64
+
+// OwnerByRule returns the owner of node v of any type among so many parts. The first nodes, which
+// are the hubs in many datasets, are dealt out one by one. The others are dealt out in blocks of
+// 64, so that an owner's rows lie together in the file.
+func OwnerByRule(v NodeID, parts int) int {
+	n := uint64(parts)
+	if uint64(v) < singles*n {
+		return int(uint64(v) % n)
+	}
+	return int(uint64(v) / dealt % n)
+}
+
+// RowByRule returns the place of node v among the nodes of its owner: the number of lower nodes
+// that it owns.
+func RowByRule(v NodeID, parts int) NodeID {
+	n := uint64(parts)
+	if uint64(v) < singles*n {
+		return NodeID(uint64(v) / n)
+	}
+	return NodeID(uint64(v)/(dealt*n)*dealt + uint64(v)%dealt)
+}
+
+// NodeByRule is the inverse of RowByRule: it returns the node at a row of part index. It may be
+// beyond the last node, and then is one behind all of them.
+func NodeByRule(row uint64, parts, index int) uint64 {
+	n, p := uint64(parts), uint64(index)
+	if row < singles {
+		return row*n + p
+	}
+	return (row/dealt*n+p)*dealt + row%dealt
+}
+
+// RowsByRule returns how many of nodes 0 to nodes-1 a part owns.
+func RowsByRule(nodes int64, parts, index int) int64 {
+	n, p := int64(parts), int64(index)
+	if nodes <= singles*n {
+		return (nodes - p + n - 1) / n
+	}
+	rest := nodes - singles*n
+	return singles + rest/(dealt*n)*dealt + min(max(rest%(dealt*n)-p*dealt, 0), dealt)
+}
+
+// Row returns the row of node v, and whether the part owns it. A nil Part, of a whole, owns all
+// nodes, and v is the row.
+func (p *Part) Row(v NodeID) (row NodeID, own bool) {
+	if p == nil {
+		return v, true
+	}
+	return RowByRule(v, p.Parts), OwnerByRule(v, p.Parts) == p.Index
+}
+
+// Node is the inverse of Row.
+func (p *Part) Node(row NodeID) NodeID {
+	if p == nil {
+		return row
+	}
+	return NodeID(NodeByRule(uint64(row), p.Parts, p.Index))
+}
+
+// PartPath returns the path of a part in the directory of all parts.
+func PartPath(dir string, index int) string {
+	return filepath.Join(dir, fmt.Sprintf("part-%d.gnn", index))
+}
+
+// Stored returns how many of a whole's rows the dataset has: all of them, or its part of them.
+func (m *Manifest) Stored(rows int64) int64 {
+	if m.Part == nil {
+		return rows
+	}
+	return RowsByRule(rows, m.Part.Parts, m.Part.Index)
+}
+
+// EdgesOf returns the edges of relation i, of a part the whole's.
+func (m *Manifest) EdgesOf(i int) int64 {
+	if m.Part == nil {
+		return m.Relations[i].Edges
+	}
+	return m.Part.Edges[i]
+}
+
+// RowsOf returns the rows of table i, of a part the whole's.
+func (m *Manifest) RowsOf(i int) (n int64) {
+	if m.Part != nil {
+		return m.Part.Rows[i]
+	}
+	for _, s := range m.Tables[i].Shards {
+		n += s.Rows
+	}
+	return n
+}
+
+// Whole returns the seal of the dataset, or of the whole that it is a part of.
+func (m *Manifest) Whole() string {
+	if m.Part == nil {
+		return m.Seal
+	}
+	return m.Part.Of
+}
+
+// Place returns the path that users give for the dataset: its own, or the directory of the parts.
+func (d *Dataset) Place() string {
+	if d.manifest.Part == nil {
+		return d.path
+	}
+	return filepath.Dir(filepath.Clean(d.path))
+}
+
+// check returns every error in a manifest's part.
+func (p *Part) check(m *Manifest) error {
+	var errs []error
+	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf("part: "+format, args...)) }
+	if p.Parts < 1 || p.Parts > MaxParts || p.Index < 0 || p.Index >= p.Parts {
+		fail("part %d of %d", p.Index, p.Parts)
+		return errors.Join(errs...) // rows cannot be counted
+	}
+	if p.Owner != ByRule {
+		fail("owners by %q; this build knows %s", p.Owner, ByRule)
+	}
+	if len(p.Of) != 32 || strings.Trim(p.Of, "0123456789abcdef") != "" {
+		fail("the seal of the whole is %q", p.Of)
+	}
+	if len(p.Edges) != len(m.Relations) || len(p.Rows) != len(m.Tables) {
+		fail("%d relations and %d tables of the whole, and here %d and %d",
+			len(p.Edges), len(p.Rows), len(m.Relations), len(m.Tables))
+		return errors.Join(errs...)
+	}
+	for i := range m.Relations {
+		if r := &m.Relations[i]; p.Edges[i] < r.Edges || r.EdgeSplit != nil {
+			fail("relation %s: %d edges of %d, or an edge split, which parts have none of", r.Key(), r.Edges, p.Edges[i])
+		}
+	}
+	for i, rows := range p.Rows {
+		if rows < 0 {
+			fail("table %s: %d rows in the whole", m.Tables[i].Name, rows)
+		}
+	}
+	for i := range m.NodeTypes {
+		if t := &m.NodeTypes[i]; t.Names != nil {
+			fail("node type %s: names, which parts have none of", t.Name)
+		}
+	}
+	if len(m.Streams) > 0 {
+		fail("streams, which parts have none of")
+	}
+	return errors.Join(errs...)
+}
+
+// IsParts reports whether dir is a directory of parts: it has one, and is no dataset itself.
+func IsParts(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, manifestName))
+	return err != nil && len(partsIn(dir)) > 0
+}
+
+// partsIn returns the paths of the parts in a directory.
+func partsIn(dir string) (paths []string) {
+	entries, _ := os.ReadDir(dir) // of one that cannot be read, Open says why
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "part-") && strings.HasSuffix(e.Name(), ".gnn") {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	return paths
+}
+
+// CountParts returns the number of parts of the whole that the parts in dir are of.
+func CountParts(dir string) (int, error) {
+	for _, path := range partsIn(dir) {
+		d, err := Open(path)
+		if err != nil {
+			return 0, err
+		}
+		part := d.manifest.Part
+		if err := d.Close(); err != nil {
+			return 0, err
+		}
+		if part == nil {
+			return 0, fmt.Errorf("%s: it is a whole dataset, and no part of one; gnnstore partition makes parts", path)
+		}
+		return part.Parts, nil
+	}
+	return 0, fmt.Errorf("%s: no part-0.gnn, nor another part", dir)
+}
+
+// OpenPart opens part index in a directory of parts, for one of so many workers.
+func OpenPart(dir string, index, workers int) (*Dataset, error) {
+	path := PartPath(dir, index)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: no such part; the machine of worker %d of %d needs it", path, index, workers)
+	}
+	d, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	switch part := d.manifest.Part; {
+	case part == nil:
+		err = fmt.Errorf("%s: it is a whole dataset, and no part of one; gnnstore partition makes parts", path)
+	case part.Index != index:
+		err = fmt.Errorf("%s: it is part %d of %d, and has the name of another; call it part-%d.gnn",
+			path, part.Index, part.Parts, part.Index)
+	case part.Parts != workers:
+		err = fmt.Errorf("%s: it is one of %d parts, and there are %d workers; give each part a worker: "+
+			"{dist} local:%d, or mpi:%d", path, part.Parts, workers, part.Parts, part.Parts)
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
