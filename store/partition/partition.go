@@ -1,0 +1,343 @@
+// Package partition divides a dataset into parts, so that the disk of each machine holds the part
+// of its own worker and nothing else. Start at [Write].
+//
+// A part is a sealed dataset: see [store.Part]. Workers that train on parts ask each other for
+// neighbour lists and rows of features.
+package partition
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// Options set the number of parts, and where they go.
+type Options struct {
+	Parts int
+	// Progress, if not nil, is called now and then: a stage has done so many of total nodes or
+	// rows.
+	Progress func(stage string, done, total int64, unit string)
+	FS       vfs.FS // file system of the parts; default the disk
+}
+
+// Report counts what was written. Its JSON keys are stable.
+type Report struct {
+	Path  string `json:"path"`
+	Of    string `json:"of"` // the seal of the whole
+	Parts int    `json:"parts"`
+	Owner string `json:"owner"`
+	// CrossEdges is the share of the edges whose source has another owner than their destination.
+	CrossEdges float64  `json:"cross_edges"`
+	Nodes      Load     `json:"nodes"`
+	Edges      Load     `json:"edges"`
+	Bytes      Load     `json:"bytes"` // on disk
+	Skipped    []string `json:"skipped"`
+	Seconds    float64  `json:"seconds"`
+}
+
+// Load counts something in all parts and in the largest.
+type Load struct {
+	Total   int64 `json:"total"` // of all parts
+	Largest int64 `json:"largest"`
+	Part    int   `json:"part"` // with the largest
+}
+
+// add counts n of a part.
+func (l *Load) add(part int, n int64) {
+	if l.Total += n; n > l.Largest {
+		l.Largest, l.Part = n, part
+	}
+}
+
+// Skew returns the largest load over the mean; 1 without any load.
+func (l Load) Skew(parts int) float64 {
+	if l.Total == 0 {
+		return 1
+	}
+	return float64(l.Largest) * float64(parts) / float64(l.Total)
+}
+
+// together bounds the parts that are written in one pass over the whole. Each takes some MiB of
+// buffers and some open files.
+const together = 32
+
+const (
+	partialSuffix = ".partial"
+	lockName      = "lock"
+)
+
+// Write divides ds into parts in the directory out, which must not exist: all parts, or on an error
+// none. It works in OUT.partial, and clears what an interrupted Write left there. It borrows ds,
+// whose maps it reads on the calling goroutine.
+func Write(ctx context.Context, ds *store.Dataset, out string, o Options) (_ *Report, err error) {
+	start, m := time.Now(), ds.Manifest()
+	o.FS = cmp.Or(o.FS, vfs.Default)
+	switch {
+	case o.Parts < 2 || o.Parts > store.MaxParts:
+		return nil, fmt.Errorf("{parts} %d: 2 to %d parts", o.Parts, store.MaxParts)
+	case m.Part != nil:
+		return nil, fmt.Errorf("%s: it is part %d of %d already; divide the whole",
+			ds.Path(), m.Part.Index, m.Part.Parts)
+	case len(m.Streams) > 0:
+		return nil, fmt.Errorf("%s: it has a stream of events, whose steps change one state in order: "+
+			"streams are trained whole", ds.Path())
+	}
+	nodes := int64(0)
+	for _, t := range m.NodeTypes {
+		nodes += t.Count
+	}
+	if nodes < int64(o.Parts) {
+		return nil, fmt.Errorf("{parts} %d: %s has %d nodes; give at most as many parts", o.Parts, ds.Path(), nodes)
+	}
+	for i, t := range m.Tables {
+		if rows := m.RowsOf(i); rows > math.MaxUint32 {
+			return nil, fmt.Errorf("%s: table %s has %d rows; owners of up to %d rows are known",
+				ds.Path(), t.Name, rows, uint32(math.MaxUint32))
+		}
+	}
+	out = filepath.Clean(out)
+	w := &writer{Options: o, ctx: ctx, ds: ds, m: m, dir: out + partialSuffix, report: &Report{
+		Path: out, Of: m.Seal, Parts: o.Parts, Owner: store.ByRule, Skipped: []string{},
+	}}
+	if err := w.begin(out); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.end(err)) }()
+	if err := w.clear(); err != nil {
+		return nil, err
+	}
+	w.skip()
+	for first := 0; first < o.Parts; first += together {
+		if err := w.some(first, min(first+together, o.Parts)); err != nil {
+			return nil, err
+		}
+	}
+	if w.edges > 0 {
+		w.report.CrossEdges = float64(w.cross) / float64(w.edges)
+	}
+	if err := w.publish(out); err != nil {
+		return nil, err
+	}
+	w.report.Seconds = time.Since(start).Seconds()
+	return w.report, nil
+}
+
+// writer is a Write under way.
+type writer struct {
+	Options
+	ctx          context.Context
+	ds           *store.Dataset
+	m            *store.Manifest
+	dir          string // that is written
+	lock         io.Closer
+	report       *Report
+	edges, cross int64
+}
+
+// begin makes and locks the directory.
+func (w *writer) begin(out string) error {
+	if _, err := w.FS.Stat(out); err == nil {
+		return fmt.Errorf("%s: it exists already; choose another name", out)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	parent := filepath.Dir(out)
+	if _, err := w.FS.Stat(parent); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: no such directory; make it first", parent)
+	}
+	if names, err := w.FS.List(w.dir); err == nil {
+		for _, name := range names {
+			if !ours(name) {
+				return fmt.Errorf("%s: it has %s, which no partition left; "+
+					"move the directory away or choose another name", w.dir, name)
+			}
+		}
+	}
+	if err := w.checkSpace(out); err != nil {
+		return err
+	}
+	if err := w.FS.MkdirAll(w.dir, 0o777); err != nil {
+		return err
+	}
+	lock, err := w.FS.Lock(w.FS.PathJoin(w.dir, lockName))
+	if pathError := (*fs.PathError)(nil); errors.As(err, &pathError) {
+		return fmt.Errorf("%s: %w", w.dir, err)
+	} else if err != nil {
+		return fmt.Errorf("%s: another partition is writing it", w.dir)
+	}
+	w.lock = lock
+	return nil
+}
+
+// ours reports whether a Write makes such a name.
+func ours(name string) bool {
+	if name == lockName {
+		return true
+	}
+	for i := range store.MaxParts {
+		if part := store.PartPath("", i); name == part || name == part+partialSuffix {
+			return true
+		}
+	}
+	return false
+}
+
+// clear removes everything but the lock.
+func (w *writer) clear() error {
+	names, err := w.FS.List(w.dir)
+	for _, name := range names {
+		if err == nil && name != lockName {
+			err = w.FS.RemoveAll(w.FS.PathJoin(w.dir, name))
+		}
+	}
+	return err
+}
+
+// end removes the directory if the work failed, and unlocks.
+func (w *writer) end(failed error) error {
+	var err error
+	if failed != nil {
+		err = w.FS.RemoveAll(w.dir)
+	}
+	return errors.Join(err, w.lock.Close())
+}
+
+// publish gives the directory its name, once all parts are on disk.
+func (w *writer) publish(out string) error {
+	if err := w.ctx.Err(); err != nil {
+		return err
+	}
+	if err := w.FS.Remove(w.FS.PathJoin(w.dir, lockName)); err != nil {
+		return err
+	}
+	if err := w.syncDir(w.dir); err != nil {
+		return err
+	}
+	if err := w.FS.Rename(w.dir, out); err != nil {
+		return err
+	}
+	return w.syncDir(w.FS.PathDir(out))
+}
+
+func (w *writer) syncDir(path string) error {
+	d, err := w.FS.OpenDir(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// checkSpace compares what the parts take with the space that is free. A file system that does not
+// tell is believed to have it.
+func (w *writer) checkSpace(out string) error {
+	need := uint64(w.m.Bytes()) + uint64(w.Parts)*(64<<10)
+	for _, l := range w.m.Labels {
+		need += uint64(l.Values.Bytes) * uint64(w.Parts-1)
+	}
+	for _, s := range w.m.Splits {
+		need += uint64(s.Train.Bytes+s.Valid.Bytes+s.Test.Bytes) * uint64(w.Parts-1)
+	}
+	usage, err := w.FS.GetDiskUsage(filepath.Dir(out))
+	if errors.Is(err, vfs.ErrUnsupported) || err == nil && usage.AvailBytes >= need {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("space left for %s: %w", out, err)
+	}
+	return fmt.Errorf("%s: the parts need about %d bytes and %d are free; make room, or write them elsewhere",
+		out, need, usage.AvailBytes)
+}
+
+// skip notes what parts do not have.
+func (w *writer) skip() {
+	note := func(format string, args ...any) {
+		w.report.Skipped = append(w.report.Skipped, fmt.Sprintf(format, args...))
+	}
+	for _, t := range w.m.NodeTypes {
+		if t.Names != nil {
+			note("names of type %s: they stay with the whole", t.Name)
+		}
+	}
+	for _, r := range w.m.Relations {
+		if r.EdgeSplit != nil {
+			note("held-out edges of %s: links are trained on the whole", r.Key())
+		}
+	}
+}
+
+// some writes the parts from lo to hi in one pass over the whole.
+func (w *writer) some(lo, hi int) (err error) {
+	p := &pass{writer: w, lo: lo}
+	defer func() {
+		for _, part := range p.parts {
+			if err != nil {
+				err = errors.Join(err, part.Abort())
+			}
+		}
+	}()
+	for i := lo; i < hi; i++ {
+		part, err := store.Create(store.PartPath(w.dir, i), store.WriterOptions{FS: w.FS})
+		if err != nil {
+			return err
+		}
+		p.parts = append(p.parts, part)
+	}
+	for _, step := range []func() error{p.nodes, p.relations, p.tables, p.labels, p.encodings} {
+		if err := store.Guard(step); err != nil {
+			return err
+		}
+	}
+	about := store.Part{Of: w.m.Seal, Parts: w.Parts, Owner: store.ByRule, Edges: []int64{}, Rows: []int64{}}
+	for i := range w.m.Relations {
+		about.Edges = append(about.Edges, w.m.Relations[i].Edges)
+	}
+	for i := range w.m.Tables {
+		about.Rows = append(about.Rows, w.m.RowsOf(i))
+	}
+	provenance := w.m.Provenance
+	for i, part := range p.parts {
+		of := about
+		of.Index = lo + i
+		provenance.Notes = append(w.m.Provenance.Notes[:len(w.m.Provenance.Notes):len(w.m.Provenance.Notes)],
+			"part "+strconv.Itoa(of.Index)+" of "+strconv.Itoa(w.Parts)+" of "+w.ds.Path())
+		sealed, err := part.Seal(store.Manifest{Name: w.m.Name, Order: w.m.Order, Provenance: provenance, Part: &of})
+		if err != nil {
+			return err
+		}
+		w.count(of.Index, sealed)
+	}
+	return nil
+}
+
+// count adds a part to the report.
+func (w *writer) count(index int, m *store.Manifest) {
+	nodes, edges := int64(0), int64(0)
+	for _, t := range m.NodeTypes {
+		nodes += m.Stored(t.Count)
+	}
+	for _, r := range m.Relations {
+		edges += r.Edges
+	}
+	w.report.Nodes.add(index, nodes)
+	w.report.Edges.add(index, edges)
+	w.report.Bytes.add(index, m.Bytes())
+}
+
+// progress reports a stage. Its error is ctx's.
+func (w *writer) progress(stage string, done, total int64, unit string) error {
+	if w.Progress != nil {
+		w.Progress(stage, done, total, unit)
+	}
+	return w.ctx.Err()
+}
