@@ -55,9 +55,12 @@ func (t *Tier) findLoops(ctx context.Context) (_ *loops, err error) {
 	}()
 	var mu sync.Mutex // guards l.several
 	find := func(v uint32, _ int, part []uint32) error {
-		n := uint32(0)
+		n, node := uint32(0), v
+		if t.node != nil {
+			node = t.node(v)
+		}
 		for _, u := range part {
-			if u == v {
+			if u == node {
 				n++
 			}
 		}

@@ -27,6 +27,9 @@ type Options struct {
 	// in a table. Row numbers are resident where lists are, as wide as in the file; ReadRows reads
 	// the others. Default: edges have none.
 	Rows *store.EdgeColumn
+	// Node returns the node of a list, where the graph has the lists of some nodes alone. Default
+	// nil: list v is node v's.
+	Node func(list uint32) uint32
 	// How the files are read.
 	disk.Options
 }
@@ -79,7 +82,8 @@ type Tier struct {
 	weightsOf   column[float32] // if there are any
 	valuesOf    []column[float32]
 	rowsOf      column[uint32] // if there are any
-	edgeBytes   int64          // of an edge in memory: EdgeBytes, and the number of its row
+	node        func(list uint32) uint32
+	edgeBytes   int64 // of an edge in memory: EdgeBytes, and the number of its row
 	prefix
 
 	mu struct { // held during reads
@@ -105,7 +109,7 @@ func Open(ctx context.Context, g *store.Graph, o Options) (_ *Tier, err error) {
 	if err := checkBudget(g, o.Bytes); err != nil {
 		return nil, err
 	}
-	t := &Tier{graph: g, nodes: g.Nodes(), edgeBytes: EdgeBytes(o.Weights, o.Values...)}
+	t := &Tier{graph: g, nodes: g.Nodes(), node: o.Node, edgeBytes: EdgeBytes(o.Weights, o.Values...)}
 	if o.Rows != nil {
 		t.edgeBytes += int64(o.Rows.Column.Elem.Size())
 	}

@@ -134,14 +134,14 @@ func (o *owners) add(w int, b *sample.Batch) {
 	for l := range b.Layers {
 		block, nodes := &b.Layers[l].Blocks[0], &b.Layers[l].Nodes[0]
 		for i, v := range nodes.Src[:nodes.Dst] {
-			if sample.OwnerByRule(v, workers) != w {
+			if store.OwnerByRule(v, workers) != w {
 				lists++
 				neighbors += int(block.End[i] - block.Start[i])
 			}
 		}
 	}
 	for _, v := range b.Layers[0].Nodes[0].Src {
-		q := sample.OwnerByRule(v, workers)
+		q := store.OwnerByRule(v, workers)
 		o.reads[q][v] = true
 		if q != w {
 			rows++
@@ -157,7 +157,7 @@ func (o *owners) addTo(n *fromOwners, hot uint32) {
 		reads = max(reads, len(rows))
 		n.all += float64(len(rows))
 		for v := range rows {
-			own := v / workers // its place among the nodes of its owner: see sample.OwnerByRule
+			own := v / workers // its place among the nodes of its owner: see store.OwnerByRule
 			if v >= 4096*workers {
 				own = v/(64*workers)*64 + v%64
 			}

@@ -59,6 +59,14 @@ type Type struct {
 	number int // in the manifest
 }
 
+// Rows returns the number of its rows that the dataset has: all, or a part's own.
+func (t *Type) Rows() int64 {
+	if t.Features != nil {
+		return int64(t.Features.Rows())
+	}
+	return int64(t.Nodes)
+}
+
 // Relation is the edges from nodes of type Src to nodes of type Dst.
 type Relation struct {
 	*store.Graph
@@ -142,6 +150,9 @@ func Open(ds *store.Dataset, o Options) (*Data, error) {
 		if t := &d.Types[i]; t.Features == nil {
 			t.Features = o.Learnt[t.Name]
 		}
+	}
+	if o.Links && d.OwnPart() != nil {
+		return nil, d.fail("it is a part, and links and edges are learnt on whole datasets; give the whole")
 	}
 	if o.Links {
 		err = d.openLinks(o.Target, o.Uses, o.Together)
@@ -423,7 +434,7 @@ func (d *Data) OfRelation(fanouts map[string][]int) ([][]int, error) {
 func (d *Data) Ordered() bool { return d.Set.Manifest().Order != "original" }
 
 // InDegree gives the number of edges that lead to a node of a type, over the relations that are
-// drawn from.
+// drawn from. In a part it knows the nodes that the part owns.
 func (d *Data) InDegree(typ int, drawn []bool) func(v uint32) int {
 	var into []*Relation
 	for i := range d.Relations {
@@ -431,9 +442,11 @@ func (d *Data) InDegree(typ int, drawn []bool) func(v uint32) int {
 			into = append(into, r)
 		}
 	}
+	part := d.OwnPart()
 	return func(v uint32) (degree int) {
+		row, _ := part.Row(v)
 		for _, r := range into {
-			degree += r.Degree(v)
+			degree += r.Degree(row)
 		}
 		return degree
 	}
@@ -525,8 +538,57 @@ func (d *Data) corrupt(format string, args ...any) error {
 	return fmt.Errorf("%s: %w: %s; run gnnstore verify", d.Set.Path(), store.ErrCorrupt, fmt.Sprintf(format, args...))
 }
 
+// AllEdges returns the edges of relation r, of a part the whole's.
+func (d *Data) AllEdges(r int) int64 {
+	m := d.Set.Manifest()
+	for i := range m.Relations {
+		if &m.Relations[i] == d.Relations[r].Relation {
+			return m.EdgesOf(i)
+		}
+	}
+	return d.Relations[r].Edges()
+}
+
+// OwnPart describes the part that the dataset is; nil for a whole one.
+func (d *Data) OwnPart() *store.Part { return d.Set.Manifest().Part }
+
 // Place adds to a sampler's error the place in the dataset where the damage is.
 func (d *Data) Place(err error) error {
+	if part := d.OwnPart(); part != nil && err != nil {
+		return d.placeInPart(part, err)
+	}
+	return d.place(err)
+}
+
+// placeInPart is Place for a dataset that is a part, where lists are found by row. Another worker
+// may have drawn what is damaged; then nobody knows the place.
+func (d *Data) placeInPart(part *store.Part, err error) error {
+	var node *uint32
+	var neighbor *sample.NeighborError
+	var weight *sample.WeightError
+	var value *sample.ValueError
+	var row *sample.RowError
+	switch {
+	case errors.As(err, &neighbor):
+		node = &neighbor.Node
+	case errors.As(err, &weight):
+		node = &weight.Node
+	case errors.As(err, &row):
+		node = &row.Node
+	case errors.As(err, &value):
+		node = &value.Node
+	default:
+		return err
+	}
+	at, own := part.Row(*node)
+	if !own {
+		return d.corrupt("part %d: %v", store.OwnerByRule(*node, part.Parts), err)
+	}
+	*node = at
+	return d.place(err)
+}
+
+func (d *Data) place(err error) error {
 	var neighbor *sample.NeighborError
 	var weight *sample.WeightError
 	var value *sample.ValueError
@@ -580,8 +642,12 @@ func (d *Data) Classes(dst []uint32, nodes []uint32) ([]uint32, error) {
 // Name returns the id by which users know a node of a type, or the stored id where that cannot be
 // read.
 func (d *Data) Name(t int, v uint32) (name string) {
+	row, own := d.OwnPart().Row(v)
+	if !own {
+		return fmt.Sprintf("%d as stored", v)
+	}
 	err := store.Guard(func() error {
-		name = strconv.FormatInt(d.IDs(t).Original(v), 10)
+		name = strconv.FormatInt(d.IDs(t).Original(row), 10)
 		return nil
 	})
 	if err != nil {

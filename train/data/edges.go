@@ -70,10 +70,10 @@ func (d *Data) useEdgeTable(name string, columns []string, r *Relation) (is bool
 	case table == nil:
 		return false, d.fail("{edge_input} %s=%s: the edges of relation %s have no table%s; ingest them with their features, or leave it out", name, columns[at],
 			r.Relation.Key(), orColumns(r.columnNames()))
-	case int64(table.Rows()) > math.MaxUint32:
+	case d.rowsOf(table) > math.MaxUint32:
 		return false, d.fail("{edge_input} %s=%s: table %s of relation %s has %d rows, and at most %d are read", name, columns[at], table.Table.Name,
-			table.Table.Relation, table.Rows(), uint32(math.MaxUint32))
-	case table.Rows() == 0 && r.Edges() > 0:
+			table.Table.Relation, d.rowsOf(table), uint32(math.MaxUint32))
+	case d.rowsOf(table) == 0 && r.Edges() > 0:
 		return false, d.corrupt("table %s of relation %s has no rows, and relation %s has %d edges", table.Table.Name, table.Table.Relation, r.Relation.Key(), r.Edges())
 	}
 	r.RowIDs = r.Column(store.EdgeID)
@@ -83,8 +83,19 @@ func (d *Data) useEdgeTable(name string, columns []string, r *Relation) (is bool
 		}
 	}
 	r.Table = len(d.EdgeTables)
-	d.EdgeTables = append(d.EdgeTables, Type{Name: table.Table.Relation + "/" + table.Table.Name, Nodes: table.Rows(), Features: table, number: -1})
+	d.EdgeTables = append(d.EdgeTables, Type{Name: table.Table.Relation + "/" + table.Table.Name, Nodes: int(d.rowsOf(table)), Features: table, number: -1})
 	return true, nil
+}
+
+// rowsOf returns the rows of a table, of a part the whole's.
+func (d *Data) rowsOf(f *store.Features) int64 {
+	m := d.Set.Manifest()
+	for i := range m.Tables {
+		if &m.Tables[i] == f.Table {
+			return m.RowsOf(i)
+		}
+	}
+	return int64(f.Rows())
 }
 
 // edgeTable returns the table of r's edges of that name, or the first where the name is empty. It

@@ -4,13 +4,17 @@ import "github.com/gnnstore/gnnstore/train/sample"
 
 // Unreached counts, by type, the seeds that the last layer draws no edge to. Seeds are the labelled
 // nodes to learn, or all nodes of the types that links and edges to learn join. types are the node
-// types; nodes counts the seeds of each. It reads offsets, inside store.Guard.
+// types; nodes counts the seeds of each. In a part these are the nodes that it owns. It reads
+// offsets, inside store.Guard.
 func (d *Data) Unreached(reach sample.Reach) (nodes, unreached, types []int) {
-	drawn := reach.Relations[len(reach.Relations)-1]
+	drawn, part := reach.Relations[len(reach.Relations)-1], d.OwnPart()
 	for _, typ := range d.SeedTypes() {
 		degree := d.InDegree(typ, drawn)
 		all, without := 0, 0
 		look := func(v uint32) {
+			if _, own := part.Row(v); !own {
+				return
+			}
 			all++
 			if degree(v) == 0 {
 				without++

@@ -156,6 +156,9 @@ func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks,
 	if err != nil {
 		return nil, err
 	}
+	if err := c.unlocked(func() error { return c.checkPart(ctx) }); err != nil {
+		return nil, err
+	}
 	err = store.Guard(func() (err error) {
 		if err = c.newTask(); err == nil && c.LabelInput > 0 {
 			c.labels, err = c.data.Shown()
@@ -187,6 +190,15 @@ func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks,
 	})
 	c.describeData()
 	return c, nil
+}
+
+// unlocked calls exchange, which waits for other workers, while one of this process may open.
+func (c *core) unlocked(exchange func() error) error {
+	if c.Hosted > 1 {
+		opening.Unlock()
+		defer opening.Lock()
+	}
+	return exchange()
 }
 
 // openData opens the data and settles the options that depend on it. It refuses options that do not
@@ -276,8 +288,12 @@ func (c *core) openEvaluator(ctx context.Context) (err error) {
 	if c.data.Links != nil {
 		nodes = math.MaxInt
 	}
+	way := wayOf(c.Eval)
+	if c.data.OwnPart() != nil { // no worker has all rows
+		way = infer.Sampled
+	}
 	eval := infer.Options{
-		Draws: c.draws, Bytes: c.EvalBytes, Way: wayOf(c.Eval), Nodes: nodes, Batch: c.Batch, Seed: c.Seed, Look: c.Peak.Look,
+		Draws: c.draws, Bytes: c.EvalBytes, Way: way, Nodes: nodes, Batch: c.Batch, Seed: c.Seed, Look: c.Peak.Look,
 		LayerDtype: elemOf(c.LayerDtype), Workers: c.workers(),
 	}
 	if c.internal.fixed != nil {
@@ -335,7 +351,7 @@ const exactBytes = 8 << 20
 // relationsOf returns the size and the fanouts of each relation: without layers none is drawn from.
 func relationsOf(d *data.Data, draws *sample.Config, reach sample.Reach) (all []run.RelationOf) {
 	for i, r := range d.Relations {
-		rel := run.RelationOf{Key: r.Relation.Key(), Edges: r.Edges(), Fanout: []int{}}
+		rel := run.RelationOf{Key: r.Relation.Key(), Edges: d.AllEdges(i), Fanout: []int{}}
 		for hop := range draws.Fanouts {
 			fanout := 0
 			if layer := len(draws.Fanouts) - 1 - hop; reach.Relations[layer][i] {
@@ -439,10 +455,17 @@ func (c *core) learning() tiers.Learning {
 
 // batch draws the batch of a step of the first epoch.
 func (c *core) batch(ctx context.Context, step int) (b *sample.Batch, err error) {
-	err = store.Guard(func() error {
-		b, err = c.tiers.First(ctx, c.BatchSeeds().At(step), c.task.Seeds(step), c.task.Without(step))
-		return err
-	})
+	draw := func() error {
+		return store.Guard(func() error {
+			b, err = c.tiers.First(ctx, c.BatchSeeds().At(step), c.task.Seeds(step), c.task.Without(step))
+			return err
+		})
+	}
+	if c.data.OwnPart() != nil {
+		err = c.unlocked(draw)
+	} else {
+		err = draw()
+	}
 	return b, err
 }
 

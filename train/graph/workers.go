@@ -1,12 +1,14 @@
 package graph
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/dist"
 	"github.com/gnnstore/gnnstore/train/infer"
 	"github.com/gnnstore/gnnstore/train/pipeline"
@@ -71,9 +73,13 @@ func (c *core) parts() *tiers.Parts {
 		return nil
 	}
 	drawing, rows := g.Drawing(), g.Rows()
+	var place func(t int, v uint32) uint32
+	if c.data.OwnPart() != nil {
+		place = func(_ int, v uint32) uint32 { return store.RowByRule(v, g.Size()) }
+	}
 	p := &tiers.Parts{Parts: sample.Parts{
 		Rank: g.Rank(), Workers: g.Size(),
-		Owner: func(_ int, v uint32) int { return sample.OwnerByRule(v, g.Size()) },
+		Owner: func(_ int, v uint32) int { return store.OwnerByRule(v, g.Size()) }, Place: place,
 		Exchange: func(ctx context.Context, send [][]byte) ([][]byte, error) {
 			return drawing.Exchange(ctx, dist.At{}, send)
 		},
@@ -105,6 +111,31 @@ func (c *core) parts() *tiers.Parts {
 		}
 	}
 	return p
+}
+
+// checkPart refuses a dataset that is a part, unless each worker has another part of one whole.
+func (c *core) checkPart(ctx context.Context) error {
+	part, g := c.data.OwnPart(), c.Hooks.Group
+	if part == nil {
+		return nil
+	}
+	about := c.data.Set.About
+	switch {
+	case g.Size() != part.Parts || part.Index != g.Rank():
+		return about(fmt.Errorf("it is part %d of %d, and worker %d of %d cannot train on it alone; give the directory of all parts, and {dist} local:%d",
+			part.Index, part.Parts, g.Rank(), g.Size(), part.Parts))
+	case c.Parallel != run.ByParts:
+		return about(fmt.Errorf("{parallel} %s: each worker has a part alone; take {parallel} %s", cmp.Or(c.Parallel, run.Independent), run.ByParts))
+	case c.Eval != "" && wayOf(c.Eval) != infer.Auto && wayOf(c.Eval) != infer.Sampled:
+		return about(fmt.Errorf("{eval} %s: each worker has a part alone, and evaluates on sampled blocks; take {eval} sampled", c.Eval))
+	}
+	all, err := g.Gather(ctx, dist.At{}, []byte(part.Of))
+	for p, of := range all {
+		if err == nil && string(of) != part.Of {
+			err = about(fmt.Errorf("it is a part of the dataset with seal %s, and %s has a part of %s; give all workers parts of one whole", part.Of, g.Name(p), of))
+		}
+	}
+	return err
 }
 
 // share returns a function that gives this worker's part of n seeds; nil where one worker trains.

@@ -2,6 +2,8 @@ package graph
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/partition"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/dist"
 	"github.com/gnnstore/gnnstore/train/model"
@@ -37,6 +40,15 @@ type worker struct {
 func byWorkers(
 	t *testing.T, ds *store.Dataset, workers int, o run.Options, openDir func() (*run.Dir, error), each func(w *worker),
 ) ([]*run.Result, error) {
+	whole := func(int) (*store.Dataset, error) { return store.Open(ds.Path()) }
+	return byWorkersOf(t, whole, workers, o, openDir, each)
+}
+
+// byWorkersOf is byWorkers for workers that each open a dataset of their own.
+func byWorkersOf(
+	t *testing.T, open func(rank int) (*store.Dataset, error), workers int, o run.Options, openDir func() (*run.Dir, error),
+	each func(w *worker),
+) ([]*run.Result, error) {
 	host, err := dist.Open(dist.Options{Way: dist.Local, Workers: workers, Timeout: time.Minute})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, host.Close()) }()
@@ -44,7 +56,7 @@ func byWorkers(
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	return results, host.Run(ctx, func(ctx context.Context, g *dist.Group) error {
-		own, err := store.Open(ds.Path())
+		own, err := open(g.Rank())
 		if err != nil {
 			return err
 		}
@@ -72,6 +84,12 @@ func again(path string) func() (*run.Dir, error) {
 func sameBy(t *testing.T, ds *store.Dataset, workers int, o run.Options) *run.Result {
 	t.Helper()
 	all, err := byWorkers(t, ds, workers, o, scratch(t), nil)
+	return same(t, all, err)
+}
+
+// same returns the first of the results of workers, which must be the same.
+func same(t *testing.T, all []*run.Result, err error) *run.Result {
+	t.Helper()
 	require.NoError(t, err)
 	for _, r := range all {
 		require.Equal(t, all[0].ParamsXXH3, r.ParamsXXH3)
@@ -378,9 +396,25 @@ func TestPartsAlike(t *testing.T) {
 				// A row that several of them need is read once.
 				require.Less(t, sumOf(got.Workers.InputRows), sumOf(want.Workers.InputRows))
 				require.Greater(t, sumOf(got.Workers.SentBytes), sumOf(want.Workers.SentBytes))
+				apart := o
+				apart.Eval = "sampled" // no worker has all rows
+				want = sameBy(t, ds, workers, apart)
+				open := inParts(t, ds, workers)
+				all, err := byWorkersOf(t, open, workers, byParts(apart), scratch(t), nil)
+				got = same(t, all, err)
+				require.Equal(t, want.ParamsXXH3, got.ParamsXXH3)
+				require.Equal(t, want.Best, got.Best)
+				require.Equal(t, ds.Manifest().Seal, got.Seal)
+				require.Equal(t, want.Relations, got.Relations)
 				if ds != one {
 					continue
 				}
+				all, err = byWorkersOf(t, open, workers, byParts(apart), scratch(t), func(w *worker) {
+					tight := outOfCore(ds, "pread")
+					w.o.Options = tight.Options
+					w.o.Window, w.o.Workers, w.o.TopologyBytes = workers, 1, tight.TopologyBytes*int64(workers)
+				})
+				require.Equal(t, want.ParamsXXH3, same(t, all, err).ParamsXXH3)
 				tight, least := byParts(o), outOfCore(ds, "pread")
 				tight.Options = least.Options
 				tight.Window, tight.Workers, tight.TopologyBytes = workers, 1, least.TopologyBytes*int64(workers)
@@ -388,6 +422,19 @@ func TestPartsAlike(t *testing.T) {
 			}
 		})
 	}
+}
+
+// inParts divides a dataset, and returns how a worker opens its part. A copy of the whole was
+// divided, and is gone.
+func inParts(t *testing.T, ds *store.Dataset, parts int) func(rank int) (*store.Dataset, error) {
+	t.Helper()
+	path, out := filepath.Join(t.TempDir(), "whole.gnn"), filepath.Join(t.TempDir(), "parts")
+	require.NoError(t, os.CopyFS(path, os.DirFS(ds.Path())))
+	whole, err := store.Open(path)
+	require.NoError(t, err)
+	_, err = partition.Write(t.Context(), whole, out, partition.Options{Parts: parts, FS: storetest.NoSync})
+	require.NoError(t, errors.Join(err, whole.Close(), os.RemoveAll(path)))
+	return func(rank int) (*store.Dataset, error) { return store.OpenPart(out, rank, parts) }
 }
 
 func sumOf(numbers []int64) (sum int64) {
@@ -462,6 +509,76 @@ func TestPartsEnd(t *testing.T) {
 		require.Equal(t, want.ParamsXXH3, resumed[0].ParamsXXH3)
 		require.Equal(t, want.Losses, resumed[2].Losses)
 	}
+}
+
+// TestPartsOpen: whichever worker cannot open its part, or starves once it is open, and whenever
+// that is, all end with its error.
+func TestPartsOpen(t *testing.T) {
+	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
+	open, o := inParts(t, ds, 3), byParts(outOfCore(ds, "pread"))
+	o.TopologyBytes, o.Epochs = plan.Auto, 1
+	for bad := range 3 {
+		for _, from := range []int64{0, 1, 2, 3, 5, 8, 13, 21} {
+			var reads atomic.Int64
+			_, err := byWorkersOf(t, open, 3, o, scratch(t), func(w *worker) {
+				if w.rank == bad {
+					w.faults = func(int, int64, int) (f disk.Fault) {
+						if reads.Add(1) > from {
+							f.Errno = syscall.EIO
+						}
+						return f
+					}
+				}
+			})
+			if reads.Load() > from {
+				require.ErrorContains(t, err, fmt.Sprintf("worker %d of 3", bad))
+				require.ErrorContains(t, err, fmt.Sprintf("part-%d.gnn", bad))
+			} else {
+				require.NoError(t, err)
+			}
+		}
+		_, err := byWorkersOf(t, open, 3, o, scratch(t), func(w *worker) {
+			if w.rank == bad {
+				w.beside = func(int64) int64 { return 1 << 50 }
+			}
+		})
+		require.ErrorContains(t, err, fmt.Sprintf("worker %d of 3", bad))
+		require.ErrorContains(t, err, "the least that works is")
+		_, err = byWorkersOf(t, func(rank int) (*store.Dataset, error) {
+			if rank == bad {
+				return nil, errors.New("the disk is gone")
+			}
+			return open(rank)
+		}, 3, o, scratch(t), nil)
+		require.ErrorContains(t, err, "the disk is gone")
+	}
+}
+
+// TestPartsMixed: workers whose parts are of different wholes are refused.
+func TestPartsMixed(t *testing.T) {
+	one := inParts(t, open(t, storetest.Communities(900, 4, 8, 24, 2)), 3)
+	other := inParts(t, open(t, storetest.Communities(900, 4, 8, 24, 3)), 3)
+	two := inParts(t, open(t, storetest.Communities(900, 4, 8, 24, 2)), 2)
+	o := byParts(small())
+	fails := func(of func(rank int) (*store.Dataset, error), o run.Options, want string) {
+		t.Helper()
+		_, err := byWorkersOf(t, of, 3, o, scratch(t), nil)
+		require.ErrorContains(t, err, want)
+	}
+	fails(func(rank int) (*store.Dataset, error) {
+		if rank == 1 {
+			return other(rank)
+		}
+		return one(rank)
+	}, o, "give all workers parts of one whole")
+	fails(func(rank int) (*store.Dataset, error) { return one(2 - rank) }, o, "cannot train on it alone")
+	fails(func(rank int) (*store.Dataset, error) { return two(rank % 2) }, o, "cannot train on it alone")
+	fails(one, small(), "{parallel} independent: each worker has a part alone")
+	full := o
+	full.Eval = "full"
+	fails(one, full, "take {eval} sampled")
+	_, err := byWorkersOf(t, one, 1, small(), scratch(t), nil)
+	require.ErrorContains(t, err, "worker 0 of 1 cannot train on it alone")
 }
 
 // TestPartsRefused: what owners of nodes do not do yet is refused, with what to take instead.

@@ -260,7 +260,7 @@ func (d *Driver) Prepare(a About) {
 	}
 	d.Ends = d.Options.Ending(a.Steps, a.Pass, validated, d.Text)
 	d.Result = &Result{
-		Dataset: a.Dataset.Path(), Seal: a.Dataset.Manifest().Seal, Options: d.Options, Seed: d.Seed,
+		Dataset: a.Dataset.Place(), Seal: a.Dataset.Manifest().Whole(), Options: d.Options, Seed: d.Seed,
 		Device: d.device, DeviceName: kernels.DeviceName(d.Backend), Kernels: d.Backend.Name(), DiskEngine: a.Engine,
 		Memory: MemoryOf(a.Memory),
 		Status: Running, Epochs: []Epoch{}, Losses: []float64{},

@@ -14,8 +14,10 @@ import (
 type drawer struct {
 	Config
 	schema Schema
-	// degree returns the number of v's in-neighbours, and the number of them that are v itself.
-	degree func(v uint32) (degree, selves int)
+	// degree returns the number of in-neighbours of v, the source at place p of its layer, and the
+	// number of them that are v itself.
+	degree func(p int, v uint32) (degree, selves int)
+	later  bool // the caller of finish sets the weights that need degrees
 
 	indexes []index  // by type
 	tables  []index  // of rows, by table of edges
@@ -278,6 +280,7 @@ func (d *drawer) join(b *Batch, hop int) error {
 	for r, ends := range d.schema.Relations { // once all sources are known
 		block, src := &layer.Blocks[r], &layer.Nodes[ends.Src]
 		switch {
+		case d.GCN && d.later:
 		case d.GCN:
 			d.normalize(block, src, d.FanoutOf(hop, r), b.without(r))
 		case d.weighs() && !d.SelfLoops:

@@ -15,6 +15,8 @@ type Parts struct {
 	// number of types on, a table of edges. It is the same for all workers, and safe for concurrent
 	// use.
 	Owner func(t int, v uint32) int
+	// Place returns the place of row v of input t where its owner reads it; nil: v itself.
+	Place func(t int, v uint32) uint32
 	// Reads marks the inputs that have rows.
 	Reads []bool
 	// Exchange sends send[q] to worker q, and returns what each worker sends to this one, by
@@ -22,20 +24,10 @@ type Parts struct {
 	Exchange func(ctx context.Context, send [][]byte) ([][]byte, error)
 }
 
-// OwnerByRule returns the owner of node v of any type among so many workers. The first nodes, which
-// are the hubs in many datasets, are dealt out one by one. The others are dealt out in blocks of
-// 64, so that an owner's rows lie together in the file.
-func OwnerByRule(v uint32, workers int) int {
-	n := uint32(workers)
-	if uint64(v) < 4096*uint64(n) {
-		return int(v % n)
-	}
-	return int(v / 64 % n)
-}
-
 // Dealt lists the rows that owners read and send for a batch.
 type Dealt struct {
-	// Rows are the rows that this worker reads for the batches of all workers, each once, by input.
+	// Rows are the rows that this worker reads for the batches of all workers, each once, by input,
+	// as Parts.Place has them.
 	Rows [][]uint32
 	// Send[t][q] has the rows that go to worker q, as places in Rows[t].
 	Send [][][]uint32
@@ -47,13 +39,15 @@ type Dealt struct {
 // it at the same time, with the same number of batches. Each batch is the one that Sample draws,
 // bit for bit, and gets a Dealt as well. It panics if the sampler compares lists.
 //
+// A worker asks its own topology for its own nodes alone.
+//
 // At each hop a worker sends 4 bytes for each destination that another worker owns. It gets back
 // about 4 bytes for each neighbour, 8 with weights.
 func (s *Sampler) SampleParts(
 	ctx context.Context, p *Parts, batches []*Batch, batchSeeds []BatchSeed, seeds [][][]uint32,
 ) error {
 	s.checkParts(batches)
-	if err := s.countLoops(ctx); err != nil {
+	if err := s.countLoops(ctx); err != nil { // of its own nodes
 		return err
 	}
 	for i := range s.drawers {
@@ -78,6 +72,11 @@ func (s *Sampler) SampleParts(
 	}
 	if err := s.numberAll(ctx, batches); err != nil {
 		return err
+	}
+	if s.GCN {
+		if err := s.normalizeAll(ctx, p, batches); err != nil {
+			return err
+		}
 	}
 	return s.deal(ctx, p, batches)
 }
@@ -301,6 +300,8 @@ func (s *Sampler) answer(ctx context.Context, p *Parts, batches []*Batch, batchS
 				return err
 			}
 		}
+		d.later = true // other workers know the degrees
+		defer func() { d.later = false }()
 		if err := d.finish(batches[i], hop); err != nil {
 			return err
 		}
@@ -353,6 +354,58 @@ func (d *drawer) assemble(p *Parts, j *job, came []*message) error {
 	return nil
 }
 
+// normalizeAll sets the weights of GCN's sum in all blocks of batches. Owners tell the degrees of
+// their nodes: a worker sends 4 bytes for each node of its batches, and gets back 8.
+func (s *Sampler) normalizeAll(ctx context.Context, p *Parts, batches []*Batch) error {
+	r := &s.relations[0] // there is just one
+	types := make([]bool, len(s.schema.Types))
+	types[r.Src] = true
+	nodes := func(b *Batch, t int) []uint32 { return b.Layers[0].Nodes[t].Src }
+	asked, err := s.ask(ctx, p, batches, nil, types, nodes)
+	if err != nil {
+		return err
+	}
+	texts := p.texts(len(batches))
+	err = s.each(ctx, len(batches), func(d *drawer, i int) error {
+		for q := range texts {
+			for _, v := range asked[q][i].nodes[r.Src] {
+				degree, selves := d.degree(0, v)
+				texts[q][i] = appendNumber(appendNumber(texts[q][i], degree), selves)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	came, err := p.exchange(ctx, texts)
+	if err != nil {
+		return err
+	}
+	return s.each(ctx, len(batches), func(d *drawer, i int) error {
+		b := batches[i]
+		all := nodes(b, r.Src)
+		degrees := make([][2]int, len(all)) // by place; each layer's sources are the first of them
+		for n, v := range all {
+			m := &came[p.Owner(r.Src, v)][i]
+			degrees[n] = [2]int{m.number(4), m.number(4)}
+		}
+		for q := range came {
+			if err := came[q][i].end(q); err != nil {
+				return err
+			}
+		}
+		own := d.degree
+		d.degree = func(n int, _ uint32) (degree, selves int) { return degrees[n][0], degrees[n][1] }
+		defer func() { d.degree = own }()
+		for hop := range s.Fanouts {
+			layer := &b.Layers[len(s.Fanouts)-1-hop]
+			d.normalize(&layer.Blocks[r.number], &layer.Nodes[r.Src], s.FanoutOf(hop, r.number), b.without(r.number))
+		}
+		return nil
+	})
+}
+
 // deal sends the Inputs of batches to their owners, which will read these rows. It notes in each
 // batch the rows that this worker sends and takes.
 func (s *Sampler) deal(ctx context.Context, p *Parts, batches []*Batch) error {
@@ -378,6 +431,11 @@ func (s *Sampler) deal(ctx context.Context, p *Parts, batches []*Batch) error {
 				b.dealt.Send[t][q] = asked[q][i].nodes[t]
 				// ask has checked that these rows exist.
 				b.dealt.Rows[t], _ = numbers.number(asked[q][i].nodes[t], b.dealt.Rows[t])
+			}
+			if p.Place != nil {
+				for k, v := range b.dealt.Rows[t] {
+					b.dealt.Rows[t][k] = p.Place(t, v)
+				}
 			}
 			for n, v := range inputs(b, t) {
 				q := p.Owner(t, v)

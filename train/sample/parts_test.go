@@ -37,6 +37,19 @@ func (o owned) ReadWeights(ctx context.Context, nodes []uint32, serve func(i, fr
 	return o.tiered.ReadWeights(ctx, nodes, serve)
 }
 
+func (o owned) Degree(v uint32) int {
+	o.check(v)
+	return o.tiered.Degree(v)
+}
+
+func (o owned) SelfLoops(ctx context.Context) (count func(v uint32) int, err error) {
+	all, err := o.tiered.SelfLoops(ctx)
+	return func(v uint32) int {
+		o.check(v)
+		return all(v)
+	}, err
+}
+
 func (o owned) check(nodes ...uint32) {
 	for _, v := range nodes {
 		if !o.owns(v) {
@@ -84,6 +97,12 @@ func TestPartsDrawAlike(t *testing.T) {
 		}
 		workers, block := rapid.IntRange(1, 6).Draw(t, "workers"), rapid.Uint32Range(1, 5).Draw(t, "block")
 		owner := func(t int, v uint32) int { return int(v/block+uint32(t)) % workers }
+		var place func(t int, v uint32) uint32
+		placed := func(_ int, v uint32) uint32 { return v }
+		if rapid.Bool().Draw(t, "places") {
+			place = func(t int, v uint32) uint32 { return 3*v + uint32(t) }
+			placed = place
+		}
 		reads := []bool{true, rapid.Bool().Draw(t, "reads"), true}[:len(schema.Types)]
 		batches := rapid.IntRange(1, 4).Draw(t, "batches")
 		drawers := rapid.IntRange(1, 3).Draw(t, "drawers")
@@ -133,7 +152,7 @@ func TestPartsDrawAlike(t *testing.T) {
 		between := mail(workers)
 		var all errgroup.Group
 		for rank := range workers {
-			p := &Parts{Rank: rank, Workers: workers, Owner: owner, Reads: reads, Exchange: between(rank)}
+			p := &Parts{Rank: rank, Workers: workers, Owner: owner, Place: place, Reads: reads, Exchange: between(rank)}
 			var own []Topology
 			var tiers []*tiered
 			for r, l := range topo {
@@ -181,9 +200,6 @@ func TestPartsDrawAlike(t *testing.T) {
 						require.Empty(t, own.Rows[n])
 						continue
 					}
-					for _, v := range own.Rows[n] {
-						require.Equal(t, w, owner(n, v))
-					}
 					rows := slices.Clone(own.Rows[n])
 					slices.Sort(rows)
 					require.Len(t, slices.Compact(rows), len(own.Rows[n]), "each once")
@@ -191,7 +207,8 @@ func TestPartsDrawAlike(t *testing.T) {
 						take, to := got[q][i].Dealt().Take[n][w], got[q][i].Inputs()[n]
 						require.Len(t, take, len(own.Send[n][q]))
 						for k, at := range own.Send[n][q] {
-							require.Equal(t, to[take[k]], own.Rows[n][at])
+							require.Equal(t, w, owner(n, to[take[k]]))
+							require.Equal(t, placed(n, to[take[k]]), own.Rows[n][at])
 						}
 					}
 				}

@@ -326,7 +326,7 @@ func (s *Sampler) countLoops(ctx context.Context) error {
 		return err
 	}
 	for i := range s.drawers {
-		s.drawers[i].degree = func(v uint32) (degree, selves int) { return topo.Degree(v), count(v) }
+		s.drawers[i].degree = func(_ int, v uint32) (degree, selves int) { return topo.Degree(v), count(v) }
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (b *Block) addUp() {
 func (d *drawer) normalize(b *Block, f *Frontier, k int, without Without) {
 	d.norm, d.factor = resize(d.norm, len(f.Src)), resize(d.factor, f.Dst)
 	for p, u := range f.Src {
-		degree, selves := d.degree(u)
+		degree, selves := d.degree(p, u)
 		if p < len(b.lost) && b.lost[p] > 0 { // u is a seed, and so was drawn from
 			degree -= int(b.lost[p])
 			if slices.Contains(without.Of(p), u) {

@@ -39,7 +39,8 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 	inputs := b.Inputs()
 	for _, n := range t.Types {
 		r := plan.Rows{
-			Count: int64(t.data.Input(n).Nodes), Bytes: int64(t.RowBytes(n)), Index: policy.Config{Kind: t.Cache.Policy}.SlotBytes(),
+			Count: t.data.Input(n).Rows(), Bytes: int64(t.RowBytes(n)),
+			Index:  policy.Config{Kind: t.Cache.Policy}.SlotBytes(),
 			Inputs: len(inputs[n]), Rewritten: t.data.Input(n).Features == nil,
 		}
 		if r.Rewritten {
@@ -49,7 +50,7 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 			d.Fixed += mutable.FixedBytes(t.data.Types[n].Nodes)
 		}
 		if t.Parts != nil {
-			if t.Disk.Direct { // if not, all rows fit, and evaluation reads them all
+			if t.Disk.Direct && t.data.OwnPart() == nil { // if not, all rows fit, and evaluation reads them all
 				r.Count = (r.Count + int64(t.Parts.Workers) - 1) / int64(t.Parts.Workers) // its own
 			}
 			numbers += partsNumbers * int64(r.Inputs)

@@ -120,7 +120,7 @@ func New(
 	}
 	var rows, least, all int64
 	for _, i := range t.Types {
-		rows += int64(d.Input(i).Nodes) * int64(t.RowBytes(i))
+		rows += d.Input(i).Rows() * int64(t.RowBytes(i))
 	}
 	var opened []int // relations
 	for i, drawn := range t.drawn() {
@@ -163,7 +163,9 @@ func New(
 			bytes += lists
 		}
 		t.lists[i] = bytes
-		t.Topology[i], err = topology.Open(ctx, r.Graph, topology.Options{Bytes: bytes, Weights: r.Weights, Values: r.Inputs, Rows: r.RowIDs, Options: t.Disk})
+		t.Topology[i], err = topology.Open(ctx, r.Graph, topology.Options{
+			Bytes: bytes, Weights: r.Weights, Values: r.Inputs, Rows: r.RowIDs, Node: d.OwnPart().Node, Options: t.Disk,
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -202,22 +204,37 @@ func (t *Tiers) newSampler() {
 		case tier == nil: // nobody asks it
 			lists[i] = r.AtHand(t.draws.Weighted)
 		case t.draws.Weighted && r.Weights == nil:
-			lists[i] = sample.Unweighted(tier)
+			lists[i] = sample.Unweighted(t.listsOf(i))
 		default:
-			lists[i] = tier
+			lists[i] = t.listsOf(i)
 		}
 		if tier != nil && tier.Columns() > 0 {
-			values[i] = tier
+			values[i] = t.listsOf(i)
 		}
 	}
 	t.Sampler = sample.NewTyped(t.data.Schema(), lists, t.draws, t.Workers)
 	t.Sampler.Bring(values)
 	t.data.BringRows(t.Sampler, func(r int) sample.Rows {
-		if tier := t.Topology[r]; tier != nil {
-			return tier
+		if t.Topology[r] != nil {
+			return t.listsOf(r)
 		}
 		return t.data.Relations[r].Rows()
 	})
+}
+
+// listsOf returns the lists of relation i, under the numbers of nodes in the whole dataset.
+func (t *Tiers) listsOf(i int) lists {
+	if part := t.data.OwnPart(); part != nil {
+		return ownLists{t.Topology[i], part, t.data.Types[t.data.Relations[i].Dst].Nodes}
+	}
+	return t.Topology[i]
+}
+
+// lists are a topology.Tier, or one of ownLists.
+type lists interface {
+	sample.WeightedTopology
+	sample.Values
+	sample.Rows
 }
 
 // Memory returns the bytes that a run may take: given, or if that is 0 half of the system's memory,
@@ -233,12 +250,17 @@ func Memory(given int64) (int64, error) {
 	return kernels.Addressable(system / 2), nil
 }
 
-// First draws the batch that Open measures, without some edges.
+// First draws the batch that Open measures, without some edges. Where the dataset is a part, all
+// workers call it at the same time.
 func (t *Tiers) First(
 	ctx context.Context, batchSeed sample.BatchSeed, seeds [][]uint32, without []sample.Without,
 ) (*sample.Batch, error) {
 	b := &sample.Batch{Without: without}
 	err := store.Guard(func() error {
+		if t.data.OwnPart() != nil { // other workers have the other lists
+			batches, batchSeeds := []*sample.Batch{b}, []sample.BatchSeed{batchSeed}
+			return t.data.Place(t.Sampler.SampleParts(ctx, &t.Parts.Parts, batches, batchSeeds, [][][]uint32{seeds}))
+		}
 		return t.data.Place(t.Sampler.SampleOne(ctx, b, batchSeed, seeds...))
 	})
 	return b, err
@@ -470,7 +492,7 @@ func (t *Tiers) Prewarm(ctx context.Context, steps int) error {
 	if rows, wanted := t.windowRows(); int64(steps)*wanted < rows {
 		return nil
 	}
-	if t.Parts != nil && t.Disk.Direct {
+	if t.Parts != nil && t.Disk.Direct && t.data.OwnPart() == nil {
 		return nil // the hottest rows are rows of other owners, too
 	}
 	for i, s := range t.Stacks {

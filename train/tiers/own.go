@@ -1,0 +1,81 @@
+package tiers
+
+import (
+	"context"
+
+	"github.com/gnnstore/gnnstore/cachetier/topology"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// ownLists is the neighbour lists of one relation where the dataset is a part: a tier of the lists
+// of the part's own nodes, under the nodes' numbers in the whole. Asking it for the list of another
+// owner's node is a bug, and panics.
+type ownLists struct {
+	*topology.Tier
+	part  *store.Part
+	nodes int // of the whole
+}
+
+// row returns v's row in the part.
+func (l ownLists) row(v uint32) uint32 {
+	row, own := l.part.Row(v)
+	if !own {
+		panic("tiers: the list of a node that another worker owns")
+	}
+	return row
+}
+
+func (l ownLists) rows(nodes []uint32) []uint32 {
+	rows := make([]uint32, len(nodes))
+	for i, v := range nodes {
+		rows[i] = l.row(v)
+	}
+	return rows
+}
+
+func (l ownLists) Nodes() int                  { return l.nodes }
+func (l ownLists) Degree(v uint32) int         { return l.Tier.Degree(l.row(v)) }
+func (l ownLists) Neighbors(v uint32) []uint32 { return l.Tier.Neighbors(l.row(v)) }
+func (l ownLists) Weights(v uint32) []float32  { return l.Tier.Weights(l.row(v)) }
+
+// Resident returns the node that the first row that is not resident belongs to: rows ascend with
+// nodes.
+func (l ownLists) Resident() uint32 {
+	return uint32(min(store.NodeByRule(uint64(l.Tier.Resident()), l.part.Parts, l.part.Index), uint64(l.nodes)))
+}
+
+func (l ownLists) Read(ctx context.Context, nodes []uint32, serve func(i, from int, part []uint32) error) error {
+	return l.Tier.Read(ctx, l.rows(nodes), serve)
+}
+
+func (l ownLists) ReadWeights(
+	ctx context.Context, nodes []uint32, serve func(i, from int, part []float32) error,
+) error {
+	return l.Tier.ReadWeights(ctx, l.rows(nodes), serve)
+}
+
+func (l ownLists) TakeValues(dst []float32, v uint32, places []uint32) {
+	l.Tier.TakeValues(dst, l.row(v), places)
+}
+
+func (l ownLists) ReadValues(
+	ctx context.Context, column int, nodes []uint32, serve func(i, from int, part []float32) error,
+) error {
+	return l.Tier.ReadValues(ctx, column, l.rows(nodes), serve)
+}
+
+func (l ownLists) TakeRows(dst []uint32, v uint32, places []uint32) {
+	l.Tier.TakeRows(dst, l.row(v), places)
+}
+
+func (l ownLists) ReadRows(ctx context.Context, nodes []uint32, serve func(i, from int, part []uint32) error) error {
+	return l.Tier.ReadRows(ctx, l.rows(nodes), serve)
+}
+
+func (l ownLists) SelfLoops(ctx context.Context) (count func(v uint32) int, err error) {
+	loops, err := l.Tier.SelfLoops(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return func(v uint32) int { return loops(l.row(v)) }, nil
+}
