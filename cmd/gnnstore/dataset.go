@@ -1,15 +1,35 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// openDataset opens the dataset at path, and maps all of it, for work within this much memory (0:
-// not known). It notes on stderr if the format has no checksums to check what is read.
+// openDataset opens the whole dataset at path, and maps all of it, for work within this much memory
+// (0: not known). It notes on stderr if the format has no checksums to check what is read.
 func openDataset(stderr io.Writer, path string, memory int64) (*store.Dataset, error) {
+	if store.IsParts(path) {
+		return nil, fmt.Errorf("%s: it holds parts of a dataset, which gnnstore train reads; give the whole dataset", path)
+	}
+	ds, err := openAny(stderr, path, memory)
+	if err != nil {
+		return nil, err
+	}
+	if part := ds.Manifest().Part; part != nil {
+		return nil, errors.Join(fmt.Errorf("%s: it is part %d of %d of a dataset; give the whole dataset, "+
+			"or to gnnstore train the directory of all parts", path, part.Index, part.Parts), ds.Close())
+	}
+	return ds, nil
+}
+
+// openAny is openDataset for commands that take a part of a dataset as well.
+func openAny(stderr io.Writer, path string, memory int64) (*store.Dataset, error) {
+	if store.IsParts(path) {
+		return nil, fmt.Errorf("%s: it holds parts of a dataset; give one of them, such as %s", path, store.PartPath(path, 0))
+	}
 	if err := mapDataset(path, memory); err != nil {
 		return nil, err
 	}

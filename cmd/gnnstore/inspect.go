@@ -22,6 +22,7 @@ type inspection struct {
 	Version    int                 `json:"version"`
 	Created    time.Time           `json:"created"`
 	Order      string              `json:"order"`
+	Part       *store.Part         `json:"part,omitempty"` // nodes and edges are then the part's own
 	Nodes      int64               `json:"nodes"`
 	Edges      int64               `json:"edges"`
 	Classes    int64               `json:"classes"`
@@ -158,7 +159,7 @@ func newInspect() *cobra.Command {
 		Short: "Show counts, degrees, tables and sizes of a dataset",
 		Args:  exactArgs("DATASET"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ds, err := openDataset(cmd.ErrOrStderr(), args[0], 0)
+			ds, err := openAny(cmd.ErrOrStderr(), args[0], 0)
 			if err != nil {
 				return err
 			}
@@ -188,8 +189,9 @@ func inspect(ds *store.Dataset) (inspection, error) {
 	if said == nil {
 		said = new(store.Encodings)
 	}
-	in := inspection{Name: m.Name, Path: ds.Path(), Seal: m.Seal, Version: m.Version, Created: m.Created, Order: m.Order, Bytes: m.Bytes(), Provenance: m.Provenance}
+	in := inspection{Name: m.Name, Path: ds.Path(), Seal: m.Seal, Version: m.Version, Created: m.Created, Order: m.Order, Part: m.Part, Bytes: m.Bytes(), Provenance: m.Provenance}
 	for i, t := range m.NodeTypes {
+		t.Count = m.Stored(t.Count)
 		row, err := inspectNodes(t, ds.IDs(i))
 		if err != nil {
 			return in, err
@@ -303,6 +305,10 @@ func printInspection(w io.Writer, in inspection) {
 	}
 	line("dataset", "%s (%s), %s, format %d", in.Name, in.Path, size(in.Bytes), in.Version)
 	line("sealed", "%s, %s", in.Created.Format(time.DateTime+" MST"), in.Seal)
+	if p := in.Part; p != nil {
+		line("part", "%d of %d, owners by %s, of the dataset with seal %s", p.Index, p.Parts, p.Owner, p.Of)
+		line("", "nodes, edges and features are its own; labels and splits are the whole's")
+	}
 	for _, t := range in.NodeTypes {
 		bare := ""
 		if t.Bare {

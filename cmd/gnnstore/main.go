@@ -113,8 +113,8 @@ func newRoot() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return misuse(err) })
-	root.AddCommand(groupFlags(newIngest()), groupFlags(newGenerate()), newExport(), newInspect(), newVerify(),
-		groupFlags(newTrain()), groupFlags(newPredict()), newEval(), groupFlags(newTrace()), newStats(), newBench(), newDoctor(), newDemo(), newVersion())
+	root.AddCommand(groupFlags(newIngest()), groupFlags(newGenerate()), newExport(), newPartition(), newInspect(),
+		newVerify(), groupFlags(newTrain()), groupFlags(newPredict()), newEval(), groupFlags(newTrace()), newStats(), newBench(), newDoctor(), newDemo(), newVersion())
 	root.AddCommand(newTopics()...)
 	return root
 }

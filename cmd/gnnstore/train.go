@@ -87,6 +87,9 @@ func newTrain() *cobra.Command {
 			case way == dist.MPI && o.plan:
 				return misuse(errors.New("--plan runs in one process: start it without mpirun"))
 			case way == dist.MPI && !o.resume:
+				if workers, err = o.takeParts(path, way, workers); err != nil {
+					return misuse(err)
+				}
 				if err := o.complete(); err != nil {
 					return misuse(err)
 				}
@@ -99,6 +102,9 @@ func newTrain() *cobra.Command {
 			}
 			if (o.Kernels == "" || o.Kernels == "auto") && o.MatMul != kernels.BF16 { // else they are the CPU's
 				autoDevice(cmd.ErrOrStderr(), &o.Device)
+			}
+			if _, err := o.takeParts(path, way, workers); err != nil {
+				return misuse(err)
 			}
 			if err := o.complete(); err != nil {
 				return misuse(err)
@@ -164,8 +170,16 @@ func (o *trainOptions) newDir(dataset string) func() (*run.Dir, error) {
 	}
 }
 
-// open opens the dataset, which has what the network learns from: a stream, or relations.
-func (o *trainOptions) open(stderr io.Writer, path string) (*store.Dataset, error) {
+// open opens the dataset, which has what the network learns from: a stream, or relations. Of a
+// directory of parts, it opens the worker's own.
+func (o *trainOptions) open(stderr io.Writer, path string, g *dist.Group) (*store.Dataset, error) {
+	if g.Size() > 1 && store.IsParts(path) {
+		ds, err := o.openPart(path, g)
+		if err == nil {
+			o.chooseModel(stderr, ds.Manifest())
+		}
+		return ds, err
+	}
 	if !o.Streams() {
 		ds, err := openGraph(stderr, path, o.MemoryBytes, fmt.Sprintf("--model %s learns from relations, and --model %s from streams", o.Kind, streamKinds()))
 		if err == nil {
@@ -221,7 +235,7 @@ func trainWorker(
 	ctx context.Context, stdout, stderr io.Writer, path string, o *trainOptions, openDir func() (*run.Dir, error),
 	g *dist.Group,
 ) error {
-	ds, err := o.open(stderr, path)
+	ds, err := o.open(stderr, path, g)
 	if err != nil {
 		return err
 	}
@@ -248,7 +262,7 @@ func (e *interruptedError) Error() string {
 
 // planTrain prints what a run would take.
 func planTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *trainOptions) error {
-	ds, err := o.open(stderr, path)
+	ds, err := o.open(stderr, path, nil)
 	if err != nil {
 		return err
 	}

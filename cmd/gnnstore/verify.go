@@ -35,7 +35,7 @@ func newVerify() *cobra.Command {
 
 func runVerify(ctx context.Context, stdout, stderr io.Writer, path string, asJSON bool) error {
 	start := time.Now()
-	ds, err := openDataset(stderr, path, 0)
+	ds, err := openAny(stderr, path, 0)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/dist"
 	"github.com/gnnstore/gnnstore/train/run"
 )
@@ -30,6 +31,42 @@ func (o *trainOptions) findWorkers() (dist.Way, int, error) {
 		o.Dist = way.Text(workers)
 	}
 	return way, workers, nil
+}
+
+// takeParts makes a run over parts of one whose dataset is a directory of parts. It has as many
+// workers as there are parts. takeParts returns the number of workers.
+func (o *trainOptions) takeParts(path string, way dist.Way, workers int) (int, error) {
+	if path == "" || !store.IsParts(path) {
+		return workers, nil
+	}
+	parts, err := store.CountParts(path)
+	if way != dist.MPI {
+		way = dist.Local
+	}
+	switch {
+	case err != nil:
+		return 0, err
+	case o.plan:
+		return 0, fmt.Errorf("--plan: %s holds parts, and a plan is made for a whole dataset", path)
+	case o.given.Given("parallel") && o.Parallel != run.ByParts:
+		return 0, fmt.Errorf("--parallel %s: %s holds parts, and each worker has one of them alone; "+
+			"take --parallel %s, or give the whole dataset", o.Parallel, path, run.ByParts)
+	case workers == 0 && (way == dist.MPI || !o.given.Given("dist")):
+		workers = parts
+	case workers != parts:
+		return 0, fmt.Errorf("--dist %s: %s holds %d parts; give each of them a worker: --dist %s",
+			o.Dist, path, parts, way.Text(parts))
+	}
+	o.Parallel, o.Dist = run.ByParts, way.Text(parts)
+	return workers, nil
+}
+
+// openPart opens the worker's part of a directory of parts.
+func (o *trainOptions) openPart(path string, g *dist.Group) (*store.Dataset, error) {
+	if err := mapDataset(store.PartPath(path, g.Rank()), o.MemoryBytes); err != nil {
+		return nil, err
+	}
+	return store.OpenPart(path, g.Rank(), g.Size())
 }
 
 // resumeWorkers sets Dist to the number of workers that the run had.

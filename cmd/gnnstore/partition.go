@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gnnstore/gnnstore/store/partition"
+)
+
+type partitionOptions struct {
+	partition.Options
+	json bool
+}
+
+func newPartition() *cobra.Command {
+	var o partitionOptions
+	cmd := &cobra.Command{
+		Use:   "partition DATASET OUT",
+		Short: "Divide a dataset into parts, one for each worker that trains",
+		Long: "Divide a dataset into parts, so that no machine needs room for more than one. The directory OUT, which must\n" +
+			"not exist, gets part-0.gnn, part-1.gnn, and so on. Each has the neighbour lists, the columns of edges and the\n" +
+			"rows of features of its own nodes, and all labels and splits. Training takes OUT for a dataset, with as many\n" +
+			"workers as there are parts. A machine needs OUT with the parts of its own workers alone.\n\n" +
+			"Nodes are dealt out by a fixed rule: the first ones, often the hubs, one by one, the others in blocks of 64.",
+		Example: "  gnnstore partition papers.gnn papers-parts --parts 4\n" +
+			"  gnnstore train papers-parts --dist local:4",
+		Args: exactArgs("DATASET", "OUT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runPartition(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], args[1], o)
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.Parts, "parts", 0, "number of parts, from 2 on")
+	f.BoolVar(&o.json, "json", false, "print the report as JSON")
+	_ = cmd.MarkFlagRequired("parts")
+	return cmd
+}
+
+func runPartition(ctx context.Context, stdout, stderr io.Writer, path, out string, o partitionOptions) error {
+	ds, err := openDataset(stderr, path, 0)
+	if err != nil {
+		return err
+	}
+	defer ds.Close()
+	p := newProgress(stderr)
+	defer p.clear()
+	o.Progress = p.show
+	r, err := partition.Write(ctx, ds, out, o.Options)
+	if err != nil {
+		return err
+	}
+	p.clear()
+	if o.json {
+		return printJSON(stdout, r)
+	}
+	printf(stdout, "%-9s %s of %s edges have their ends in different parts\n", "crossing",
+		percent(r.CrossEdges), count(r.Edges.Total))
+	for _, l := range []struct {
+		what string
+		load partition.Load
+		text func(int64) string
+	}{{"nodes", r.Nodes, count}, {"edges", r.Edges, count}, {"bytes", r.Bytes, size}} {
+		printf(stdout, "%-9s %s in all; part %d has most, %s, %.2f times the mean\n", l.what, l.text(l.load.Total),
+			l.load.Part, l.text(l.load.Largest), l.load.Skew(r.Parts))
+	}
+	for _, s := range r.Skipped {
+		printf(stdout, "%-9s %s\n", "note", s)
+	}
+	printf(stdout, "%-9s %s parts in %s in %s; train them: gnnstore train %s --dist local:%d\n", "written",
+		count(int64(r.Parts)), r.Path, seconds(r.Seconds), r.Path, r.Parts)
+	return nil
+}
