@@ -63,7 +63,11 @@ func workers(ctx context.Context, a *arxiv) error {
 			return err
 		}
 	}
-	w := &workersProof{arxiv: a, mpi: string(mpi), dataset: dataset}
+	parts := filepath.Join(a.tmp, "computers-parts")
+	if err := a.gnnstore.Run(ctx, "partition", dataset, parts, "--parts", "4"); err != nil {
+		return err
+	}
+	w := &workersProof{arxiv: a, mpi: string(mpi), dataset: dataset, parts: parts}
 	if err := w.alike(ctx); err != nil {
 		return err
 	}
@@ -96,7 +100,25 @@ type workersProof struct {
 	*arxiv
 	mpi     string
 	dataset string
+	parts   string // the dataset in four parts
 	runs    int
+}
+
+// withoutWhole calls work while the whole dataset is away.
+func (w *workersProof) withoutWhole(work func() error) error {
+	away := w.dataset + ".away"
+	if err := os.Rename(w.dataset, away); err != nil {
+		return err
+	}
+	err := work()
+	return errors.Join(err, os.Rename(away, w.dataset))
+}
+
+// onParts is args for a run on the parts.
+func (w *workersProof) onParts(args []string) []string {
+	args = slices.Clone(args)
+	args[slices.Index(args, w.dataset)] = w.parts
+	return args
 }
 
 // args returns the arguments of a run in a directory of its own.
@@ -127,16 +149,17 @@ func (w *workersProof) alike(ctx context.Context) error {
 		by        *launcher // nil: one process, without a launcher
 		processes int
 		settings  string
+		parts     bool // each worker has a part alone, and the whole is away
 	}{
-		{nil, 1, "--eval full"},
-		{nil, 1, "--parallel parts --memory 600MiB --host-memory 4MiB --policy lru --window 1 --disk-engine pread"},
-		{openMPI, 1, "--host-memory 2MiB --policy belady --window 4"},
-		{openMPI, 2, "--parallel parts --host-memory 1MiB --policy static --disk-engine uring"},
-		{openMPI, 4, "--memory 2GiB --host-memory 8MiB --spill 64MiB --workers 1"},
-		{openMPI, 4, "--parallel parts --eval full --eval-memory 64KiB"}, // hidden rows are on disk
-		{mpich, 1, "--parallel parts --disk-engine mmap --host-memory 0"},
-		{mpich, 2, "--host-memory 1MiB --policy sieve --window 2 --lookahead 0"},
-		{mpich, 4, "--parallel parts --host-memory 2MiB --policy none --workers 8"},
+		{nil, 1, "--eval full", false},
+		{nil, 1, "--parallel parts --memory 600MiB --host-memory 4MiB --policy lru --window 1 --disk-engine pread", true},
+		{openMPI, 1, "--host-memory 2MiB --policy belady --window 4", false},
+		{openMPI, 2, "--parallel parts --host-memory 1MiB --policy static --disk-engine uring", true},
+		{openMPI, 4, "--memory 2GiB --host-memory 8MiB --spill 64MiB --workers 1", false},
+		{openMPI, 4, "--parallel parts --eval full --eval-memory 64KiB", false}, // hidden rows are on disk
+		{mpich, 1, "--parallel parts --disk-engine mmap --host-memory 0", true},
+		{mpich, 2, "--host-memory 1MiB --policy sieve --window 2 --lookahead 0", false},
+		{mpich, 4, "--parallel parts --host-memory 2MiB --policy none --workers 8", true},
 	} {
 		settings := strings.Fields(run.settings)
 		dist := "mpi:4"
@@ -144,13 +167,20 @@ func (w *workersProof) alike(ctx context.Context) error {
 			dist = "local:4"
 		}
 		_, args := w.args(append(settings, "--dist", dist)...)
+		name, away := "local:4", func(work func() error) error { return work() }
+		if run.parts {
+			name, away, args = name+", on parts", w.withoutWhole, w.onParts(args)
+		}
 		cmd := exec.CommandContext(ctx, w.mpi, args...)
-		name := "local:4"
 		if run.by != nil {
 			cmd = run.by.command(ctx, run.processes, append([]string{w.mpi}, args...)...)
-			name = fmt.Sprintf("%s -n %d", run.by.name, run.processes)
+			name = strings.Replace(name, "local:4", fmt.Sprintf("%s -n %d", run.by.name, run.processes), 1)
 		}
-		got, err := trained(cmd)
+		var got cli.Trained
+		err := away(func() (err error) {
+			got, err = trained(cmd)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -196,11 +226,19 @@ func (w *workersProof) killed(ctx context.Context) error {
 	for i, l := range launchers {
 		way := []string{"independent", "parts"}[i]
 		dir, args := w.args(append(more, "--parallel", way)...)
-		if err := w.killOne(ctx, l, dir, args); err != nil {
-			return err
+		away := func(work func() error) error { return work() }
+		if way == "parts" {
+			way, away, args = "on parts", w.withoutWhole, w.onParts(args)
 		}
-		resume := []string{w.mpi, "train", "--resume", "--run", dir, "--json"}
-		got, err := trained(launchers[1-i].command(ctx, 2, resume...))
+		var got cli.Trained
+		err := away(func() error {
+			if err := w.killOne(ctx, l, dir, args); err != nil {
+				return err
+			}
+			resume := []string{w.mpi, "train", "--resume", "--run", dir, "--json"}
+			got, err = trained(launchers[1-i].command(ctx, 2, resume...))
+			return err
+		})
 		if err != nil {
 			return err
 		}
