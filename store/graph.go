@@ -15,6 +15,7 @@ type Graph struct {
 	edges    []NodeID
 	columns  []EdgeColumn
 	sources  int64 // the number of source nodes
+	part     *Part
 	path     string
 	files    [2]SectionFile // of offsets and neighbours
 }
@@ -37,6 +38,7 @@ func (d *Dataset) Graph(i int) *Graph {
 		offsets:  cast[uint64](offsets.payload()),
 		edges:    cast[NodeID](neighbors.payload()),
 		sources:  src.Count,
+		part:     d.manifest.Part,
 		path:     d.path,
 		files:    [2]SectionFile{offsets.open(d.path), neighbors.open(d.path)},
 	}
@@ -89,7 +91,7 @@ func (c *EdgeColumn) CheckWeights(v NodeID, from int, part []float32) error {
 func (c *EdgeColumn) badWeight(v NodeID, i int, w float32) error {
 	lo, _ := c.graph.list(v)
 	path, at := c.Column.Values.Path, PageSize+4*(int64(lo)+int64(i))
-	err := fmt.Errorf("edge %d, of node %d, has the weight %v", int64(lo)+int64(i), v, w)
+	err := fmt.Errorf("edge %d, of %s, has the weight %v", int64(lo)+int64(i), c.graph.node(v), w)
 	if w-w != 0 {
 		return c.graph.corrupt(path, at, err)
 	}
@@ -157,14 +159,16 @@ func (c *EdgeColumn) Row(b []byte, i int) uint32 {
 // CorruptValue returns the error for a value x of v's i-th edge that is NaN or infinite, which the
 // format forbids.
 func (c *EdgeColumn) CorruptValue(v NodeID, i int, x float32) error {
-	return c.corruptAt(v, i, func(edge int64) error { return fmt.Errorf("edge %d, of node %d, has the value %v", edge, v, x) })
+	return c.corruptAt(v, i, func(edge int64) error {
+		return fmt.Errorf("edge %d, of %s, has the value %v", edge, c.graph.node(v), x)
+	})
 }
 
 // CorruptRow returns the error for a number, of v's i-th edge, that is not below rows, the number
 // of rows of the edge table.
 func (c *EdgeColumn) CorruptRow(v NodeID, i, rows int) error {
 	return c.corruptAt(v, i, func(edge int64) error {
-		return fmt.Errorf("edge %d, of node %d, has row %.0f, and the table has %d", edge, v, c.At(edge), rows)
+		return fmt.Errorf("edge %d, of %s, has row %.0f, and the table has %d", edge, c.graph.node(v), c.At(edge), rows)
 	})
 }
 
@@ -274,7 +278,7 @@ func (g *Graph) badList(v NodeID) *SectionError {
 		err := fmt.Errorf("neighbour id %d, and there are %d nodes", v, g.Nodes())
 		return g.corrupt(g.Relation.Neighbors.Path, -1, err)
 	}
-	err := fmt.Errorf("node %d has edges %d to %d of %d", v, g.offsets[v], g.offsets[v+1], len(g.edges))
+	err := fmt.Errorf("%s has edges %d to %d of %d", g.node(v), g.offsets[v], g.offsets[v+1], len(g.edges))
 	return g.corrupt(g.Relation.Offsets.Path, PageSize+8*int64(v), err)
 }
 
@@ -286,8 +290,16 @@ func (g *Graph) CorruptNeighbor(v, u NodeID) *SectionError {
 	if i := slices.Index(g.Neighbors(v), u); i >= 0 {
 		at = PageSize + 4*(int64(g.offsets[v])+int64(i))
 	}
-	err := fmt.Errorf("node %d has neighbour %d, and there are %d nodes", v, u, g.sources)
+	err := fmt.Errorf("%s has neighbour %d, and there are %d nodes", g.node(v), u, g.sources)
 	return g.corrupt(g.Relation.Neighbors.Path, at, err)
+}
+
+// node names the node of list v.
+func (g *Graph) node(v NodeID) string {
+	if g.part == nil {
+		return fmt.Sprintf("node %d", v)
+	}
+	return fmt.Sprintf("node %d, in row %d,", g.part.Node(v), v)
 }
 
 func (g *Graph) corrupt(section string, at int64, err error) *SectionError {

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Part describes a dataset that is one of several parts of a whole. Such a dataset has the
-// neighbour lists, the columns of edges, the original ids and the rows of features of the nodes
-// that it owns, one after the other by ascending node. Of edge tables it owns rows by the same
-// rule. NodeType.Count, the ids in neighbour lists, labels and splits are the whole's.
+// Part describes a dataset that is one of several parts of a whole. It stores neighbour lists,
+// columns of edges, original ids and features only for the nodes that it owns, in ascending order.
+// The same rule deals out the rows of edge tables. NodeType.Count, the ids in neighbour lists,
+// labels and splits are the same as in the whole.
 //
 // So an index into a Graph's lists, an IDs or a Features is a row of the part: see [RowByRule].
 type Part struct {
@@ -57,8 +57,8 @@ func RowByRule(v NodeID, parts int) NodeID {
 	return NodeID(uint64(v)/(dealt*n)*dealt + uint64(v)%dealt)
 }
 
-// NodeByRule is the inverse of RowByRule: it returns the node at a row of part index. It may be
-// beyond the last node, and then is one behind all of them.
+// NodeByRule is the inverse of RowByRule: it returns the node at a row of part index. If the
+// part has no such row, the result is the number of nodes or more.
 func NodeByRule(row uint64, parts, index int) uint64 {
 	n, p := uint64(parts), uint64(index)
 	if row < singles {
@@ -77,8 +77,8 @@ func RowsByRule(nodes int64, parts, index int) int64 {
 	return singles + rest/(dealt*n)*dealt + min(max(rest%(dealt*n)-p*dealt, 0), dealt)
 }
 
-// Row returns the row of node v, and whether the part owns it. A nil Part, of a whole, owns all
-// nodes, and v is the row.
+// Row returns the row of node v, and whether the part owns v; if it does not, row means nothing. A
+// nil Part is a whole: it owns all nodes, and the row is v.
 func (p *Part) Row(v NodeID) (row NodeID, own bool) {
 	if p == nil {
 		return v, true
@@ -107,7 +107,7 @@ func (m *Manifest) Stored(rows int64) int64 {
 	return RowsByRule(rows, m.Part.Parts, m.Part.Index)
 }
 
-// EdgesOf returns the edges of relation i, of a part the whole's.
+// EdgesOf returns the number of edges of relation i in the whole.
 func (m *Manifest) EdgesOf(i int) int64 {
 	if m.Part == nil {
 		return m.Relations[i].Edges
@@ -115,7 +115,7 @@ func (m *Manifest) EdgesOf(i int) int64 {
 	return m.Part.Edges[i]
 }
 
-// RowsOf returns the rows of table i, of a part the whole's.
+// RowsOf returns the number of rows of table i in the whole.
 func (m *Manifest) RowsOf(i int) (n int64) {
 	if m.Part != nil {
 		return m.Part.Rows[i]
@@ -157,13 +157,17 @@ func (p *Part) check(m *Manifest) error {
 		fail("the seal of the whole is %q", p.Of)
 	}
 	if len(p.Edges) != len(m.Relations) || len(p.Rows) != len(m.Tables) {
-		fail("%d relations and %d tables of the whole, and here %d and %d",
+		fail("counts for %d relations and %d tables; the manifest has %d and %d",
 			len(p.Edges), len(p.Rows), len(m.Relations), len(m.Tables))
 		return errors.Join(errs...)
 	}
 	for i := range m.Relations {
-		if r := &m.Relations[i]; p.Edges[i] < r.Edges || r.EdgeSplit != nil {
-			fail("relation %s: %d edges of %d, or an edge split, which parts have none of", r.Key(), r.Edges, p.Edges[i])
+		r := &m.Relations[i]
+		if p.Edges[i] < r.Edges {
+			fail("relation %s: %d edges, more than the whole's %d", r.Key(), r.Edges, p.Edges[i])
+		}
+		if r.EdgeSplit != nil {
+			fail("relation %s: a part cannot have an edge split", r.Key())
 		}
 	}
 	for i, rows := range p.Rows {
@@ -173,16 +177,16 @@ func (p *Part) check(m *Manifest) error {
 	}
 	for i := range m.NodeTypes {
 		if t := &m.NodeTypes[i]; t.Names != nil {
-			fail("node type %s: names, which parts have none of", t.Name)
+			fail("node type %s: a part cannot have names", t.Name)
 		}
 	}
 	if len(m.Streams) > 0 {
-		fail("streams, which parts have none of")
+		fail("a part cannot have streams")
 	}
 	return errors.Join(errs...)
 }
 
-// IsParts reports whether dir is a directory of parts: it has one, and is no dataset itself.
+// IsParts reports whether dir holds something named part-*.gnn and has no manifest.
 func IsParts(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, manifestName))
 	return err != nil && len(partsIn(dir)) > 0
@@ -199,7 +203,8 @@ func partsIn(dir string) (paths []string) {
 	return paths
 }
 
-// CountParts returns the number of parts of the whole that the parts in dir are of.
+// CountParts returns the number of parts that the whole was divided into, as the first part found
+// in dir records it.
 func CountParts(dir string) (int, error) {
 	for _, path := range partsIn(dir) {
 		d, err := Open(path)
@@ -211,18 +216,28 @@ func CountParts(dir string) (int, error) {
 			return 0, err
 		}
 		if part == nil {
-			return 0, fmt.Errorf("%s: it is a whole dataset, and no part of one; gnnstore partition makes parts", path)
+			return 0, fmt.Errorf("%s: %s", path, notPart)
 		}
 		return part.Parts, nil
 	}
 	return 0, fmt.Errorf("%s: no part-0.gnn, nor another part", dir)
 }
 
+const notPart = "it is a whole dataset, not a part; gnnstore partition makes parts"
+
+// OpenOne is Open, or for a directory of parts it opens the first part found there.
+func OpenOne(path string) (*Dataset, error) {
+	if IsParts(path) {
+		path = partsIn(path)[0]
+	}
+	return Open(path)
+}
+
 // OpenPart opens part index in a directory of parts, for one of so many workers.
 func OpenPart(dir string, index, workers int) (*Dataset, error) {
 	path := PartPath(dir, index)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: no such part; the machine of worker %d of %d needs it", path, index, workers)
+		return nil, fmt.Errorf("%s: missing; worker %d of %d reads it, so copy it to this machine", path, index, workers)
 	}
 	d, err := Open(path)
 	if err != nil {
@@ -230,9 +245,9 @@ func OpenPart(dir string, index, workers int) (*Dataset, error) {
 	}
 	switch part := d.manifest.Part; {
 	case part == nil:
-		err = fmt.Errorf("%s: it is a whole dataset, and no part of one; gnnstore partition makes parts", path)
+		err = fmt.Errorf("%s: %s", path, notPart)
 	case part.Index != index:
-		err = fmt.Errorf("%s: it is part %d of %d, and has the name of another; call it part-%d.gnn",
+		err = fmt.Errorf("%s: it is part %d of %d, but is named as another; rename it to part-%d.gnn",
 			path, part.Index, part.Parts, part.Index)
 	case part.Parts != workers:
 		err = fmt.Errorf("%s: it is one of %d parts, and there are %d workers; give each part a worker: "+

@@ -62,12 +62,12 @@ func TestHostilePart(t *testing.T) {
 		"many parts":     {func(_ *Manifest, p *Part) { p.Parts = 1 << 40 }, "part 0 of 1099511627776"},
 		"another rule":   {func(_ *Manifest, p *Part) { p.Owner = "whim" }, `owners by "whim"`},
 		"seal":           {func(_ *Manifest, p *Part) { p.Of = "X" }, `the seal of the whole is "X"`},
-		"relations":      {func(_ *Manifest, p *Part) { p.Edges = nil }, "0 relations and 1 tables of the whole, and here 1 and 1"},
-		"tables":         {func(_ *Manifest, p *Part) { p.Rows = nil }, "1 relations and 0 tables"},
-		"fewer edges":    {func(_ *Manifest, p *Part) { p.Edges[0]-- }, "edges of"},
+		"relations":      {func(_ *Manifest, p *Part) { p.Edges = nil }, "counts for 0 relations and 1 tables; the manifest has 1 and 1"},
+		"tables":         {func(_ *Manifest, p *Part) { p.Rows = nil }, "counts for 1 relations and 0 tables"},
+		"fewer edges":    {func(_ *Manifest, p *Part) { p.Edges[0]-- }, "more than the whole's"},
 		"rows of others": {func(_ *Manifest, p *Part) { p.Parts = 2 }, "belongs"},
-		"names":          {func(m *Manifest, _ *Part) { withNames(m) }, "names, which parts have none of"},
-		"stream":         {func(m *Manifest, p *Part) { withStream(m); p.Rows = append(p.Rows, 2) }, "streams, which parts have none of"},
+		"names":          {func(m *Manifest, _ *Part) { withNames(m) }, "a part cannot have names"},
+		"stream":         {func(m *Manifest, p *Part) { withStream(m); p.Rows = append(p.Rows, 2) }, "a part cannot have streams"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := decodeManifest(sealed(t, func(m *Manifest) { c.change(m, asPart(m)) }))

@@ -8,8 +8,9 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// openDataset opens the whole dataset at path, and maps all of it, for work within this much memory
-// (0: not known). It notes on stderr if the format has no checksums to check what is read.
+// openDataset opens the whole dataset at path, and maps all of it. memory is the budget in bytes
+// that must fit beside the map; 0: unknown. It notes on stderr if the format has no checksums to
+// check what is read.
 func openDataset(stderr io.Writer, path string, memory int64) (*store.Dataset, error) {
 	if store.IsParts(path) {
 		return nil, fmt.Errorf("%s: it holds parts of a dataset, which gnnstore train reads; give the whole dataset", path)

@@ -19,11 +19,13 @@ func newPartition() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "partition DATASET OUT",
 		Short: "Divide a dataset into parts, one for each worker that trains",
-		Long: "Divide a dataset into parts, so that no machine needs room for more than one. The directory OUT, which must\n" +
-			"not exist, gets part-0.gnn, part-1.gnn, and so on. Each has the neighbour lists, the columns of edges and the\n" +
-			"rows of features of its own nodes, and all labels and splits. Training takes OUT for a dataset, with as many\n" +
-			"workers as there are parts. A machine needs OUT with the parts of its own workers alone.\n\n" +
-			"Nodes are dealt out by a fixed rule: the first ones, often the hubs, one by one, the others in blocks of 64.",
+		Long: "Divide a dataset into parts, so that a machine stores only the parts of its own workers. The directory\n" +
+			"OUT, which must not exist, gets part-0.gnn, part-1.gnn, and so on. Each has the neighbour lists, the\n" +
+			"columns of edges and the features of its own nodes, and all labels and splits.\n\n" +
+			"Give OUT to gnnstore train in place of the dataset: it starts one worker for each part. On each machine,\n" +
+			"OUT needs only the parts of that machine's workers.\n\n" +
+			"Nodes are dealt out by a fixed rule: the first ones, often the hubs, one by one, the others in blocks of\n" +
+			"64. Names, held-out edges and streams are not divided.",
 		Example: "  gnnstore partition papers.gnn papers-parts --parts 4\n" +
 			"  gnnstore train papers-parts --dist local:4",
 		Args: exactArgs("DATASET", "OUT"),

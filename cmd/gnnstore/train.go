@@ -87,9 +87,6 @@ func newTrain() *cobra.Command {
 			case way == dist.MPI && o.plan:
 				return misuse(errors.New("--plan runs in one process: start it without mpirun"))
 			case way == dist.MPI && !o.resume:
-				if workers, err = o.takeParts(path, way, workers); err != nil {
-					return misuse(err)
-				}
 				if err := o.complete(); err != nil {
 					return misuse(err)
 				}
@@ -100,11 +97,11 @@ func newTrain() *cobra.Command {
 			if o.resume && run.Begun(o.run) {
 				return resumeTrain(cmd, path, o)
 			}
-			if (o.Kernels == "" || o.Kernels == "auto") && o.MatMul != kernels.BF16 { // else they are the CPU's
-				autoDevice(cmd.ErrOrStderr(), &o.Device)
+			if err := o.takeParts(path, way, workers); err != nil {
+				return err
 			}
-			if _, err := o.takeParts(path, way, workers); err != nil {
-				return misuse(err)
+			if !o.Spread() && (o.Kernels == "" || o.Kernels == "auto") && o.MatMul != kernels.BF16 { // else they are the CPU's
+				autoDevice(cmd.ErrOrStderr(), &o.Device)
 			}
 			if err := o.complete(); err != nil {
 				return misuse(err)
@@ -173,7 +170,14 @@ func (o *trainOptions) newDir(dataset string) func() (*run.Dir, error) {
 // open opens the dataset, which has what the network learns from: a stream, or relations. Of a
 // directory of parts, it opens the worker's own.
 func (o *trainOptions) open(stderr io.Writer, path string, g *dist.Group) (*store.Dataset, error) {
-	if g.Size() > 1 && store.IsParts(path) {
+	if g.Size() == 1 && store.IsParts(path) {
+		parts, err := store.CountParts(path)
+		if err == nil {
+			err = fmt.Errorf("%s holds %d parts; give each of them a worker: --dist %s", path, parts, dist.Local.Text(parts))
+		}
+		return nil, err
+	}
+	if store.IsParts(path) {
 		ds, err := o.openPart(path, g)
 		if err == nil {
 			o.chooseModel(stderr, ds.Manifest())
@@ -359,7 +363,11 @@ func (o *trainOptions) print(stdout io.Writer, r *run.Result) error {
 				what += " --type " + src
 			}
 		}
-		printf(stdout, "\npredict: gnnstore predict %s %s.parquet%s\n", r.Run, filepath.Base(r.Run), what)
+		whole := ""
+		if store.IsParts(r.Dataset) {
+			whole = " WHOLE, where WHOLE is the whole dataset"
+		}
+		printf(stdout, "\npredict: gnnstore predict %s %s.parquet%s%s\n", r.Run, filepath.Base(r.Run), what, whole)
 	}
 	return nil
 }

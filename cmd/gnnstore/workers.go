@@ -33,32 +33,38 @@ func (o *trainOptions) findWorkers() (dist.Way, int, error) {
 	return way, workers, nil
 }
 
-// takeParts makes a run over parts of one whose dataset is a directory of parts. It has as many
-// workers as there are parts. takeParts returns the number of workers.
-func (o *trainOptions) takeParts(path string, way dist.Way, workers int) (int, error) {
+// takeParts sets --parallel and --dist if path is a directory of parts: there is one worker for
+// each part.
+func (o *trainOptions) takeParts(path string, way dist.Way, workers int) error {
 	if path == "" || !store.IsParts(path) {
-		return workers, nil
+		return nil
 	}
 	parts, err := store.CountParts(path)
-	if way != dist.MPI {
-		way = dist.Local
+	if err != nil {
+		return err
 	}
+	if o.given.Given("dist") && way != dist.Local {
+		workers = 1
+	}
+	_, err = o.useParts(path, parts, dist.Local, workers)
+	return misuse(err)
+}
+
+// useParts sets --parallel and --dist for a dataset of so many parts. workers is their number as it
+// was given, or 0. useParts returns the number of workers.
+func (o *trainOptions) useParts(path string, parts int, way dist.Way, workers int) (int, error) {
 	switch {
-	case err != nil:
-		return 0, err
 	case o.plan:
 		return 0, fmt.Errorf("--plan: %s holds parts, and a plan is made for a whole dataset", path)
 	case o.given.Given("parallel") && o.Parallel != run.ByParts:
-		return 0, fmt.Errorf("--parallel %s: %s holds parts, and each worker has one of them alone; "+
+		return 0, fmt.Errorf("--parallel %s: %s holds parts, and each worker has only one of them; "+
 			"take --parallel %s, or give the whole dataset", o.Parallel, path, run.ByParts)
-	case workers == 0 && (way == dist.MPI || !o.given.Given("dist")):
-		workers = parts
-	case workers != parts:
+	case workers > 0 && workers != parts:
 		return 0, fmt.Errorf("--dist %s: %s holds %d parts; give each of them a worker: --dist %s",
 			o.Dist, path, parts, way.Text(parts))
 	}
 	o.Parallel, o.Dist = run.ByParts, way.Text(parts)
-	return workers, nil
+	return parts, nil
 }
 
 // openPart opens the worker's part of a directory of parts.
@@ -80,6 +86,7 @@ func (o *trainOptions) resumeWorkers(record *run.Record) {
 type start struct {
 	Record []byte `json:"record,omitempty"` // of a run that is resumed
 	Done   bool   `json:"done,omitempty"`   // and that has ended
+	Parts  int    `json:"parts,omitempty"`  // of the dataset, if each worker has a part
 }
 
 // trainProcesses trains in processes that a launcher has started. Worker 0, in the first of them,
@@ -96,11 +103,17 @@ func trainProcesses(cmd *cobra.Command, dataset string, o *trainOptions, workers
 	defer host.Close()
 	var dir *run.Dir
 	text, err := host.Agree(ctx, func() ([]byte, error) {
-		if !o.resume || !run.Begun(o.run) {
-			return json.Marshal(start{})
-		}
 		var record *run.Record
 		var s start
+		if !o.resume || !run.Begun(o.run) {
+			if store.IsParts(dataset) {
+				s.Parts, err = store.CountParts(dataset)
+			}
+			if err != nil {
+				return nil, err
+			}
+			return json.Marshal(s)
+		}
 		if dir, record, err = run.Open(o.run); err != nil {
 			return nil, err
 		}
@@ -155,6 +168,18 @@ func trainProcesses(cmd *cobra.Command, dataset string, o *trainOptions, workers
 		}
 	} else if dataset == "" {
 		return misuse(fail(fmt.Errorf("%s holds no run, so DATASET is missing", o.run)))
+	} else {
+		if s.Parts > 0 {
+			if workers, err = o.useParts(dataset, s.Parts, dist.MPI, workers); err != nil {
+				return misuse(fail(err))
+			}
+		}
+		if o.resume { // else it was done before
+			err = o.complete()
+		}
+		if err != nil {
+			return misuse(fail(err))
+		}
 	}
 	if workers > 0 {
 		if err := host.SetWorkers(workers); err != nil {
@@ -165,7 +190,7 @@ func trainProcesses(cmd *cobra.Command, dataset string, o *trainOptions, workers
 	return o.trainBy(ctx, host, stdout, stderr, dataset, openDir)
 }
 
-// trainBy trains by the workers of this process. Those that are not the first print nothing.
+// trainBy trains by the workers of this process. Only worker 0 prints.
 func (o *trainOptions) trainBy(
 	ctx context.Context, host *dist.Host, stdout, stderr io.Writer, path string, openDir func() (*run.Dir, error),
 ) error {

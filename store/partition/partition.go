@@ -13,6 +13,7 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -68,8 +69,8 @@ func (l Load) Skew(parts int) float64 {
 	return float64(l.Largest) * float64(parts) / float64(l.Total)
 }
 
-// together bounds the parts that are written in one pass over the whole. Each takes some MiB of
-// buffers and some open files.
+// together is the largest number of parts that one pass over the whole writes. Each takes some MiB
+// of buffers and some open files.
 const together = 32
 
 const (
@@ -78,8 +79,8 @@ const (
 )
 
 // Write divides ds into parts in the directory out, which must not exist: all parts, or on an error
-// none. It works in OUT.partial, and clears what an interrupted Write left there. It borrows ds,
-// whose maps it reads on the calling goroutine.
+// none. It works in OUT.partial, and clears what an interrupted Write left there. It reads ds on
+// the calling goroutine, and does not close it.
 func Write(ctx context.Context, ds *store.Dataset, out string, o Options) (_ *Report, err error) {
 	start, m := time.Now(), ds.Manifest()
 	o.FS = cmp.Or(o.FS, vfs.Default)
@@ -90,19 +91,18 @@ func Write(ctx context.Context, ds *store.Dataset, out string, o Options) (_ *Re
 		return nil, fmt.Errorf("%s: it is part %d of %d already; divide the whole",
 			ds.Path(), m.Part.Index, m.Part.Parts)
 	case len(m.Streams) > 0:
-		return nil, fmt.Errorf("%s: it has a stream of events, whose steps change one state in order: "+
-			"streams are trained whole", ds.Path())
+		return nil, fmt.Errorf("%s: it has a stream of events, and streams cannot be divided", ds.Path())
 	}
-	nodes := int64(0)
+	most := int64(0) // nodes of a type
 	for _, t := range m.NodeTypes {
-		nodes += t.Count
+		most = max(most, t.Count)
 	}
-	if nodes < int64(o.Parts) {
-		return nil, fmt.Errorf("{parts} %d: %s has %d nodes; give at most as many parts", o.Parts, ds.Path(), nodes)
+	if most < int64(o.Parts) {
+		return nil, fmt.Errorf("{parts} %d: %s has %d nodes; give at most as many parts", o.Parts, ds.Path(), most)
 	}
 	for i, t := range m.Tables {
 		if rows := m.RowsOf(i); rows > math.MaxUint32 {
-			return nil, fmt.Errorf("%s: table %s has %d rows; owners of up to %d rows are known",
+			return nil, fmt.Errorf("%s: table %s has %d rows; partition takes tables of at most %d",
 				ds.Path(), t.Name, rows, uint32(math.MaxUint32))
 		}
 	}
@@ -115,6 +115,9 @@ func Write(ctx context.Context, ds *store.Dataset, out string, o Options) (_ *Re
 	}
 	defer func() { err = errors.Join(err, w.end(err)) }()
 	if err := w.clear(); err != nil {
+		return nil, err
+	}
+	if err := w.checkSpace(out); err != nil {
 		return nil, err
 	}
 	w.skip()
@@ -147,9 +150,7 @@ type writer struct {
 
 // begin makes and locks the directory.
 func (w *writer) begin(out string) error {
-	if _, err := w.FS.Stat(out); err == nil {
-		return fmt.Errorf("%s: it exists already; choose another name", out)
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	if err := w.refuseExisting(out); err != nil {
 		return err
 	}
 	parent := filepath.Dir(out)
@@ -159,19 +160,17 @@ func (w *writer) begin(out string) error {
 	if names, err := w.FS.List(w.dir); err == nil {
 		for _, name := range names {
 			if !ours(name) {
-				return fmt.Errorf("%s: it has %s, which no partition left; "+
+				return fmt.Errorf("%s: it holds %s, which gnnstore partition did not write; "+
 					"move the directory away or choose another name", w.dir, name)
 			}
 		}
-	}
-	if err := w.checkSpace(out); err != nil {
-		return err
 	}
 	if err := w.FS.MkdirAll(w.dir, 0o777); err != nil {
 		return err
 	}
 	lock, err := w.FS.Lock(w.FS.PathJoin(w.dir, lockName))
 	if pathError := (*fs.PathError)(nil); errors.As(err, &pathError) {
+		_ = w.FS.Remove(w.dir) // succeeds only if the directory is empty
 		return fmt.Errorf("%s: %w", w.dir, err)
 	} else if err != nil {
 		return fmt.Errorf("%s: another partition is writing it", w.dir)
@@ -218,7 +217,7 @@ func (w *writer) publish(out string) error {
 	if err := w.ctx.Err(); err != nil {
 		return err
 	}
-	if err := w.FS.Remove(w.FS.PathJoin(w.dir, lockName)); err != nil {
+	if err := w.refuseExisting(out); err != nil {
 		return err
 	}
 	if err := w.syncDir(w.dir); err != nil {
@@ -227,7 +226,28 @@ func (w *writer) publish(out string) error {
 	if err := w.FS.Rename(w.dir, out); err != nil {
 		return err
 	}
-	return w.syncDir(w.FS.PathDir(out))
+	// The lock travelled with the directory, so that nobody could clear it before the rename.
+	err := w.syncDir(w.FS.PathDir(out))
+	if err == nil {
+		err = w.FS.Remove(w.FS.PathJoin(out, lockName))
+	}
+	return errors.Join(err, w.syncDir(out))
+}
+
+// refuseExisting returns an error if something has the name out, a broken link for example.
+func (w *writer) refuseExisting(out string) (err error) {
+	if vfs.Root(w.FS) == vfs.Default {
+		_, err = os.Lstat(out)
+	} else {
+		_, err = w.FS.Stat(out)
+	}
+	if err == nil {
+		return fmt.Errorf("%s: it exists already; choose another name", out)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 func (w *writer) syncDir(path string) error {
@@ -238,8 +258,8 @@ func (w *writer) syncDir(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// checkSpace compares what the parts take with the space that is free. A file system that does not
-// tell is believed to have it.
+// checkSpace compares the size of the parts with the free space. It passes where the file system
+// does not report its space.
 func (w *writer) checkSpace(out string) error {
 	need := uint64(w.m.Bytes()) + uint64(w.Parts)*(64<<10)
 	for _, l := range w.m.Labels {

@@ -239,14 +239,14 @@ func TestRefused(t *testing.T) {
 	stream := open(t, storetest.BuildStream(t, storetest.StreamSpec{
 		Users: 3, Src: []store.NodeID{0}, Dst: []store.NodeID{1}, Times: []float64{1},
 	}))
-	fails(stream, out, 2, "streams are trained whole")
+	fails(stream, out, 2, "streams cannot be divided")
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, entries)
 
 	require.NoError(t, os.MkdirAll(out+".partial", 0o777))
 	require.NoError(t, os.WriteFile(filepath.Join(out+".partial", "thesis.tex"), nil, 0o666))
-	fails(ds, out, 2, "thesis.tex, which no partition left")
+	fails(ds, out, 2, "thesis.tex, which gnnstore partition did not write")
 	require.NoError(t, os.Remove(filepath.Join(out+".partial", "thesis.tex")))
 	lock, err := vfs.Default.Lock(filepath.Join(out+".partial", lockName))
 	require.NoError(t, err)
@@ -266,13 +266,13 @@ func TestRefused(t *testing.T) {
 	_, err = store.OpenPart(out, 1, 3)
 	require.ErrorContains(t, err, "it is one of 2 parts, and there are 3 workers; give each part a worker: ")
 	_, err = store.OpenPart(out, 2, 3)
-	require.ErrorContains(t, err, "part-2.gnn: no such part; the machine of worker 2 of 3 needs it")
+	require.ErrorContains(t, err, "part-2.gnn: missing; worker 2 of 3 reads it")
 	require.NoError(t, os.Rename(store.PartPath(out, 0), store.PartPath(out, 5)))
 	_, err = store.OpenPart(out, 5, 6)
-	require.ErrorContains(t, err, "it is part 0 of 2, and has the name of another; call it part-0.gnn")
+	require.ErrorContains(t, err, "it is part 0 of 2, but is named as another; rename it to part-0.gnn")
 	require.NoError(t, os.CopyFS(store.PartPath(out, 0), os.DirFS(path)))
 	_, err = store.OpenPart(out, 0, 2)
-	require.ErrorContains(t, err, "it is a whole dataset, and no part of one")
+	require.ErrorContains(t, err, "it is a whole dataset, not a part")
 }
 
 // TestDamagedWhole: a page of the whole that fails its checksum is an error that names it, and no

@@ -11,7 +11,7 @@ type pass struct {
 	parts []*store.Writer
 }
 
-// owner returns the owner of v as a place in p.parts; ok is false if it is not written now.
+// owner returns the owner of v as a place in p.parts. ok is false if this pass does not write it.
 func (p *pass) owner(v uint32) (i int, ok bool) {
 	i = store.OwnerByRule(v, p.Parts) - p.lo
 	return i, i >= 0 && i < len(p.parts)
@@ -224,7 +224,7 @@ func (p *pass) label(part *store.Writer, l *store.Labels, nodes int64) (err erro
 	return w.Close(l.Classes())
 }
 
-// encodings copies what the columns mean.
+// encodings copies the encodings of columns to each part.
 func (p *pass) encodings() error {
 	e, err := p.ds.Encodings()
 	if err != nil || e == nil {

@@ -78,6 +78,8 @@ type Relation struct {
 	// do not read such rows.
 	RowIDs *store.EdgeColumn
 	Table  int
+
+	part *store.Part // that the dataset is; Graph and the columns then go by its rows
 }
 
 // Options selects the part of a dataset that a run uses.
@@ -152,7 +154,7 @@ func Open(ds *store.Dataset, o Options) (*Data, error) {
 		}
 	}
 	if o.Links && d.OwnPart() != nil {
-		return nil, d.fail("it is a part, and links and edges are learnt on whole datasets; give the whole")
+		return nil, d.fail("it is a part, and training on links or edges needs the whole dataset")
 	}
 	if o.Links {
 		err = d.openLinks(o.Target, o.Uses, o.Together)
@@ -268,7 +270,7 @@ func openGraph(ds *store.Dataset, only string) (*Data, error) {
 		keys = append(keys, r.Key())
 		if only == "" || only == r.Name || only == r.Key() {
 			src := use(r.Src)
-			d.Relations = append(d.Relations, Relation{Graph: ds.Graph(i), Src: src, Dst: use(r.Dst)})
+			d.Relations = append(d.Relations, Relation{Graph: ds.Graph(i), Src: src, Dst: use(r.Dst), part: m.Part})
 		}
 	}
 	switch {
@@ -434,7 +436,7 @@ func (d *Data) OfRelation(fanouts map[string][]int) ([][]int, error) {
 func (d *Data) Ordered() bool { return d.Set.Manifest().Order != "original" }
 
 // InDegree gives the number of edges that lead to a node of a type, over the relations that are
-// drawn from. In a part it knows the nodes that the part owns.
+// drawn from. In a part, v must be a node that the part owns.
 func (d *Data) InDegree(typ int, drawn []bool) func(v uint32) int {
 	var into []*Relation
 	for i := range d.Relations {
@@ -442,11 +444,9 @@ func (d *Data) InDegree(typ int, drawn []bool) func(v uint32) int {
 			into = append(into, r)
 		}
 	}
-	part := d.OwnPart()
 	return func(v uint32) (degree int) {
-		row, _ := part.Row(v)
 		for _, r := range into {
-			degree += r.Degree(row)
+			degree += r.Degree(v)
 		}
 		return degree
 	}
@@ -507,12 +507,47 @@ func (d *Data) UnusedColumns() (names []string) {
 }
 
 // Lists returns the neighbour lists of the relation, with the weights of its edges where they
-// count.
+// count. A part has lists for the nodes that it owns, under the nodes' numbers.
 func (r Relation) Lists() sample.Lists {
-	if r.Weights == nil {
+	switch {
+	case r.part != nil && r.Weights != nil:
+		return ownWeighted{ownGraph{r.Graph, r.part}, r.Weights}
+	case r.part != nil:
+		return ownGraph{r.Graph, r.part}
+	case r.Weights == nil:
 		return r.Graph
 	}
 	return weightedGraph{r.Graph, r.Weights}
+}
+
+// Degree returns the number of v's in-neighbours. Of a part, v is a node that it owns.
+func (r Relation) Degree(v uint32) int { return r.Graph.Degree(own(r.part, v)) }
+
+// own returns v's row in a part, or v if there is none. It panics if another part owns v.
+func own(part *store.Part, v uint32) uint32 {
+	row, ok := part.Row(v)
+	if !ok {
+		panic("data: the list of a node that another part owns")
+	}
+	return row
+}
+
+// ownGraph has the lists of the nodes that a part owns.
+type ownGraph struct {
+	*store.Graph
+	part *store.Part
+}
+
+func (g ownGraph) Neighbors(v uint32) []uint32 { return g.Graph.Neighbors(own(g.part, v)) }
+
+// ownWeighted is ownGraph with weights.
+type ownWeighted struct {
+	ownGraph
+	weights *store.EdgeColumn
+}
+
+func (g ownWeighted) Weights(v uint32) []float32 {
+	return store.EdgeValues[float32](g.weights, own(g.part, v))
 }
 
 // AtHand returns the relation as a sample.Topology that is read through its map. Where a run is
@@ -538,7 +573,7 @@ func (d *Data) corrupt(format string, args ...any) error {
 	return fmt.Errorf("%s: %w: %s; run gnnstore verify", d.Set.Path(), store.ErrCorrupt, fmt.Sprintf(format, args...))
 }
 
-// AllEdges returns the edges of relation r, of a part the whole's.
+// AllEdges returns the number of edges of relation r in the whole dataset.
 func (d *Data) AllEdges(r int) int64 {
 	m := d.Set.Manifest()
 	for i := range m.Relations {
@@ -560,32 +595,37 @@ func (d *Data) Place(err error) error {
 	return d.place(err)
 }
 
-// placeInPart is Place for a dataset that is a part, where lists are found by row. Another worker
-// may have drawn what is damaged; then nobody knows the place.
+// placeInPart is Place for a dataset that is a part, where lists are found by row. If another
+// worker owns the list, this worker cannot find its place in the file.
 func (d *Data) placeInPart(part *store.Part, err error) error {
-	var node *uint32
+	var node uint32
+	var inRow func(row uint32) error // err with a row in the place of the node
 	var neighbor *sample.NeighborError
 	var weight *sample.WeightError
 	var value *sample.ValueError
 	var row *sample.RowError
 	switch {
 	case errors.As(err, &neighbor):
-		node = &neighbor.Node
+		node = neighbor.Node
+		inRow = func(row uint32) error { e := *neighbor; e.Node = row; return &e }
 	case errors.As(err, &weight):
-		node = &weight.Node
+		node = weight.Node
+		inRow = func(row uint32) error { e := *weight; e.Node = row; return &e }
 	case errors.As(err, &row):
-		node = &row.Node
+		node = row.Node
+		inRow = func(at uint32) error { e := *row; e.Node = at; return &e }
 	case errors.As(err, &value):
-		node = &value.Node
+		node = value.Node
+		inRow = func(row uint32) error { e := *value; e.Node = row; return &e }
 	default:
 		return err
 	}
-	at, own := part.Row(*node)
+	at, own := part.Row(node)
 	if !own {
-		return d.corrupt("part %d: %v", store.OwnerByRule(*node, part.Parts), err)
+		path := store.PartPath(d.Set.Place(), store.OwnerByRule(node, part.Parts))
+		return fmt.Errorf("%s: %w: %w; run gnnstore verify", path, store.ErrCorrupt, err)
 	}
-	*node = at
-	return d.place(err)
+	return d.place(inRow(at))
 }
 
 func (d *Data) place(err error) error {

@@ -210,13 +210,16 @@ func (d *Data) BringRows(s *sample.Sampler, has func(r int) sample.Rows) {
 }
 
 // Rows returns the numbers of the rows of the relation's edges, read through their map.
-func (r Relation) Rows() sample.Rows { return mappedRows{r.RowIDs} }
+func (r Relation) Rows() sample.Rows { return mappedRows{r.RowIDs, r.part} }
 
 // mappedRows is sample.Rows of a column that is at hand.
-type mappedRows struct{ *store.EdgeColumn }
+type mappedRows struct {
+	*store.EdgeColumn
+	part *store.Part
+}
 
 func (m mappedRows) TakeRows(dst []uint32, v uint32, places []uint32) {
-	b := m.Bytes(v)
+	b := m.Bytes(own(m.part, v))
 	for i, p := range places {
 		dst[i] = m.Row(b, int(p))
 	}
@@ -232,19 +235,22 @@ func (r Relation) Values() sample.Values {
 	if len(r.Inputs) == 0 {
 		return nil
 	}
-	return mapped(r.Inputs)
+	return mapped{r.Inputs, r.part}
 }
 
 // mapped is sample.Values of columns that are all at hand.
-type mapped []*store.EdgeColumn
+type mapped struct {
+	columns []*store.EdgeColumn
+	part    *store.Part
+}
 
-func (m mapped) Columns() int { return len(m) }
+func (m mapped) Columns() int { return len(m.columns) }
 
 func (m mapped) TakeValues(dst []float32, v uint32, places []uint32) {
-	for c, column := range m {
-		b := column.Bytes(v)
+	for c, column := range m.columns {
+		b := column.Bytes(own(m.part, v))
 		for i, p := range places {
-			dst[i*len(m)+c] = column.Float(b, int(p))
+			dst[i*len(m.columns)+c] = column.Float(b, int(p))
 		}
 	}
 }

@@ -30,6 +30,7 @@ type Group struct {
 	aside    bool       // it is a Channel's
 
 	heads, came [][]byte  // of headers, by worker
+	lent        [][]byte  // by Exchange
 	others      []float32 // of Sum: other workers' numbers that this one adds up
 	waited      time.Duration
 	sent        atomic.Int64
@@ -118,6 +119,18 @@ func (g *Group) Gather(ctx context.Context, at At, own []byte) ([][]byte, error)
 		return [][]byte{own}, nil
 	}
 	return g.gather(ctx, results, at, own)
+}
+
+// Exchange sends send[p] to worker p, and returns what each worker sends to this one, by worker.
+// All of them call it. The results are lent until the next call.
+func (g *Group) Exchange(ctx context.Context, at At, send [][]byte) ([][]byte, error) {
+	if g == nil {
+		return send, ctx.Err()
+	}
+	if g.lent == nil {
+		g.lent = make([][]byte, g.Size())
+	}
+	return g.lent, g.messages(ctx, messages, at, send, g.lent)
 }
 
 // Broadcast returns the bytes that worker 0 gives, on every worker.

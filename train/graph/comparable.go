@@ -17,15 +17,15 @@ import (
 // since a record does not have these names.
 func comparable(dir *run.Dir, ds *store.Dataset, note func(format string, args ...any)) (_ *trainedOn, err error) {
 	record := dir.Record()
-	own, err := store.Open(record.Dataset)
+	own, err := store.OpenOne(record.Dataset)
 	if err != nil {
 		return nil, fmt.Errorf("%s is not the dataset that it trained on, and cannot be compared with that one: %w", ds.Path(), err)
 	}
 	defer own.Close()
 	trained, other := own.Manifest(), ds.Manifest()
-	if trained.Seal != record.Seal {
+	if trained.Whole() != record.Seal {
 		return nil, fmt.Errorf("it trained on a dataset with seal %s, and %s has %s by now; give the place of the former as DATASET", record.Seal, own.Path(),
-			trained.Seal)
+			trained.Whole())
 	}
 	if differs := differ(trained, other, record.Options); differs != "" {
 		return nil, fmt.Errorf("it trained on %s, and %s %s", own.Path(), ds.Path(), differs)

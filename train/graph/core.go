@@ -288,18 +288,18 @@ func (c *core) openEvaluator(ctx context.Context) (err error) {
 	if c.data.Links != nil {
 		nodes = math.MaxInt
 	}
-	way := wayOf(c.Eval)
-	if c.data.OwnPart() != nil { // no worker has all rows
-		way = infer.Sampled
-	}
 	eval := infer.Options{
-		Draws: c.draws, Bytes: c.EvalBytes, Way: way, Nodes: nodes, Batch: c.Batch, Seed: c.Seed, Look: c.Peak.Look,
+		Draws: c.draws, Bytes: c.EvalBytes, Way: wayOf(c.Eval), Nodes: nodes, Batch: c.Batch, Seed: c.Seed, Look: c.Peak.Look,
 		LayerDtype: elemOf(c.LayerDtype), Workers: c.workers(),
 	}
 	if c.internal.fixed != nil {
 		err = c.openFixed(ctx, eval)
 	} else {
 		c.eval = infer.New(c.data, c.step, c.task, eval)
+		if part := c.data.OwnPart(); part != nil && !c.eval.Sampled() && c.eval.HiddenBytes()/int64(part.Parts) > c.EvalBytes {
+			return c.data.Set.About(fmt.Errorf("{eval} full: hidden rows of a part take %s, in memory, and {eval_memory} is %s; give more, or take {eval} sampled",
+				kernels.FormatBytes(c.eval.HiddenBytes()/int64(part.Parts)), kernels.FormatBytes(c.EvalBytes)))
+		}
 		err = c.openTiers(ctx, auto)
 	}
 	return err

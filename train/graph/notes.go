@@ -93,6 +93,9 @@ func (c *core) directionNotes() {
 			remedy = fmt.Sprintf("; ingest it again with {%s}, and messages flow along edges in both directions", flag)
 		}
 		what := "nodes to learn"
+		if part := c.data.OwnPart(); part != nil {
+			what += fmt.Sprintf(" in part %d", part.Index)
+		}
 		if c.data.Links != nil {
 			what = "nodes of type " + name + ", whose links are learnt,"
 		}

@@ -113,7 +113,8 @@ func (c *core) parts() *tiers.Parts {
 	return p
 }
 
-// checkPart refuses a dataset that is a part, unless each worker has another part of one whole.
+// checkPart refuses a dataset that is a part, unless worker N has part N, and all parts are of one
+// whole.
 func (c *core) checkPart(ctx context.Context) error {
 	part, g := c.data.OwnPart(), c.Hooks.Group
 	if part == nil {
@@ -125,9 +126,7 @@ func (c *core) checkPart(ctx context.Context) error {
 		return about(fmt.Errorf("it is part %d of %d, and worker %d of %d cannot train on it alone; give the directory of all parts, and {dist} local:%d",
 			part.Index, part.Parts, g.Rank(), g.Size(), part.Parts))
 	case c.Parallel != run.ByParts:
-		return about(fmt.Errorf("{parallel} %s: each worker has a part alone; take {parallel} %s", cmp.Or(c.Parallel, run.Independent), run.ByParts))
-	case c.Eval != "" && wayOf(c.Eval) != infer.Auto && wayOf(c.Eval) != infer.Sampled:
-		return about(fmt.Errorf("{eval} %s: each worker has a part alone, and evaluates on sampled blocks; take {eval} sampled", c.Eval))
+		return about(fmt.Errorf("{parallel} %s: each worker has only its own part; take {parallel} %s", cmp.Or(c.Parallel, run.Independent), run.ByParts))
 	}
 	all, err := g.Gather(ctx, dist.At{}, []byte(part.Of))
 	for p, of := range all {
@@ -191,7 +190,10 @@ func (c *core) workers() *infer.Workers {
 	if g.Size() == 1 {
 		return nil
 	}
-	return &infer.Workers{Rank: g.Rank(), Of: g.Size(), Gather: func(ctx context.Context, own []byte) ([][]byte, error) {
-		return g.Gather(ctx, dist.At{Epoch: len(c.Result.Epochs) + 1, Step: c.Partial.Steps}, own)
-	}}
+	at := func() dist.At { return dist.At{Epoch: len(c.Result.Epochs) + 1, Step: c.Partial.Steps} }
+	return &infer.Workers{
+		Rank: g.Rank(), Of: g.Size(),
+		Gather:   func(ctx context.Context, own []byte) ([][]byte, error) { return g.Gather(ctx, at(), own) },
+		Exchange: func(ctx context.Context, send [][]byte) ([][]byte, error) { return g.Exchange(ctx, at(), send) },
+	}
 }

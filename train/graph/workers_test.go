@@ -396,11 +396,8 @@ func TestPartsAlike(t *testing.T) {
 				// A row that several of them need is read once.
 				require.Less(t, sumOf(got.Workers.InputRows), sumOf(want.Workers.InputRows))
 				require.Greater(t, sumOf(got.Workers.SentBytes), sumOf(want.Workers.SentBytes))
-				apart := o
-				apart.Eval = "sampled" // no worker has all rows
-				want = sameBy(t, ds, workers, apart)
 				open := inParts(t, ds, workers)
-				all, err := byWorkersOf(t, open, workers, byParts(apart), scratch(t), nil)
+				all, err := byWorkersOf(t, open, workers, byParts(o), scratch(t), nil)
 				got = same(t, all, err)
 				require.Equal(t, want.ParamsXXH3, got.ParamsXXH3)
 				require.Equal(t, want.Best, got.Best)
@@ -409,7 +406,7 @@ func TestPartsAlike(t *testing.T) {
 				if ds != one {
 					continue
 				}
-				all, err = byWorkersOf(t, open, workers, byParts(apart), scratch(t), func(w *worker) {
+				all, err = byWorkersOf(t, open, workers, byParts(o), scratch(t), func(w *worker) {
 					tight := outOfCore(ds, "pread")
 					w.o.Options = tight.Options
 					w.o.Window, w.o.Workers, w.o.TopologyBytes = workers, 1, tight.TopologyBytes*int64(workers)
@@ -573,10 +570,10 @@ func TestPartsMixed(t *testing.T) {
 	}, o, "give all workers parts of one whole")
 	fails(func(rank int) (*store.Dataset, error) { return one(2 - rank) }, o, "cannot train on it alone")
 	fails(func(rank int) (*store.Dataset, error) { return two(rank % 2) }, o, "cannot train on it alone")
-	fails(one, small(), "{parallel} independent: each worker has a part alone")
+	fails(one, small(), "{parallel} independent: each worker has only its own part")
 	full := o
-	full.Eval = "full"
-	fails(one, full, "take {eval} sampled")
+	full.Eval, full.EvalBytes = "full", 1<<10
+	fails(one, full, "or take {eval} sampled")
 	_, err := byWorkersOf(t, one, 1, small(), scratch(t), nil)
 	require.ErrorContains(t, err, "worker 0 of 1 cannot train on it alone")
 }

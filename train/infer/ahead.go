@@ -69,7 +69,11 @@ func (e *Evaluator) drawAhead(ctx context.Context, t, l int, chunk []uint32, fre
 
 // draw makes b all that layer l reads for nodes of type t.
 func (e *Evaluator) draw(ctx context.Context, b *sample.Batch, l, t int, nodes []uint32) error {
-	return e.drawBy(ctx, e.full[l], b, t, nodes)
+	err := e.drawBy(ctx, e.full[l], b, t, nodes)
+	if err == nil && e.owners != nil && e.Draws.GCN {
+		err = e.owners.degrees(ctx, e.full[l], b)
+	}
+	return err
 }
 
 // drawNone is draw without edges, for a layer that has its sums and reads no more of edges: see

@@ -125,6 +125,8 @@ type Evaluator struct {
 	draws  sync.Mutex    // one at a time draws from full
 	place  [][]uint32    // by type: row of a node in the layer below the one at hand
 
+	owners *owners // of the pass under way, where each worker has a part of the dataset
+
 	most bounds
 	read cachetier.Disk // of layers on disk
 
@@ -138,6 +140,9 @@ func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
 	e := &Evaluator{Options: o, data: d, step: s, task: task, reach: o.Draws.Reach(schema, d.SeedTypes()...), place: make([][]uint32, len(d.Types)), shardBytes: shardBytes}
 	if e.ChunkBytes == 0 {
 		e.ChunkBytes = chunkBytes
+		if d.OwnPart() != nil {
+			e.ChunkBytes /= ownersCopies
+		}
 	}
 	chunk := e.ChunkBytes
 	e.most = bounds{int(chunk), int(chunk / chunkEdge), 2 * chunk, hubEdges, hubPart}
@@ -160,7 +165,9 @@ func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
 			}
 		}
 		full := sample.NewTyped(schema, lists, c, 1)
-		full.Bring(values)
+		if full.Bring(values); d.OwnPart() != nil {
+			full.Later() // owners tell the degrees
+		}
 		d.BringRows(full, func(r int) sample.Rows { return d.Relations[r].Rows() })
 		e.full = append(e.full, full)
 	}
@@ -229,7 +236,11 @@ func (e *Evaluator) MemoryBytes() int64 {
 		}
 	}
 	hidden := e.hidden + places
-	if e.mayOverflow() {
+	chunks := int64(evalChunks)
+	if part := e.data.OwnPart(); part != nil {
+		// A part may have a little more than the others.
+		hidden, chunks = e.hidden/int64(part.Parts)*9/8+4*e.setBytes(), evalChunks*(1+ownersCopies)
+	} else if e.mayOverflow() {
 		hidden = min(hidden, e.Bytes) + e.setBytes() + readers + writerBytes
 	} else if !e.attached() { // for the features
 		hidden += readers
@@ -237,7 +248,7 @@ func (e *Evaluator) MemoryBytes() int64 {
 	if e.Workers != nil {
 		hidden += 2 * e.ChunkBytes // of rows that workers exchange
 	}
-	return hidden + ofEdges + min(e.ChunkBytes, widest)*evalChunks + 2*4*int64(e.most.edges*columns) + 2*min(e.most.learnt, learnt)
+	return hidden + ofEdges + min(e.ChunkBytes, widest)*chunks + 2*4*int64(e.most.edges*columns) + 2*min(e.most.learnt, learnt)
 }
 
 // InMemoryBytes returns the hidden rows' part of MemoryBytes where all of them are in memory.
@@ -402,15 +413,18 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do
 		shown.Hide(nodes[e.data.Target])
 		defer shown.Show()
 	}
-	need, err := e.plan(top, nodes)
-	if err != nil {
-		return err
-	}
 	closeEdges, err := e.openEdges(ctx)
 	if err != nil {
 		return err
 	}
 	defer closeEdges()
+	if e.data.OwnPart() != nil {
+		return e.byOwners(ctx, top, nodes, do)
+	}
+	need, err := e.plan(top, nodes)
+	if err != nil {
+		return err
+	}
 	p := e.pass(need)
 	shared, err := e.shareBytes(ctx, !p.toDisk && e.attached())
 	if err != nil {
@@ -575,7 +589,7 @@ func (e *Evaluator) graph(ctx context.Context, b *sample.Batch) (model.Graph, er
 		x := kernels.Tensor{}
 		if len(ids) > 0 {
 			var err error
-			if x, err = e.step.Feed.Gather(ctx, types+k, e.edges[k], e.data.EdgeTables[k].DType(), ids); err != nil {
+			if x, err = e.edgeRows(ctx, k, ids); err != nil {
 				return model.Graph{}, err
 			}
 		}
@@ -587,42 +601,6 @@ func (e *Evaluator) graph(ctx context.Context, b *sample.Batch) (model.Graph, er
 // graphWithoutRows is graph where somebody else brings what rows of edges come to.
 func (e *Evaluator) graphWithoutRows(b *sample.Batch) model.Graph {
 	return e.step.Feed.Blocks(b.Layers, make([]kernels.Tensor, len(e.data.EdgeTables))...)[0]
-}
-
-// edgesAttached is table of edges number k as Attach gave it, or nil.
-func (e *Evaluator) edgesAttached(k int) *cachetier.Stack {
-	if n := len(e.data.Types) + k; n < len(e.tables) {
-		return e.tables[n]
-	}
-	return nil
-}
-
-// openEdges has the tables of edges be read that layers draw from, until closed.
-func (e *Evaluator) openEdges(ctx context.Context) (closed func(), err error) {
-	e.edges = make([]*cachetier.Stack, len(e.data.EdgeTables))
-	var own []*cachetier.Stack
-	closed = func() {
-		for _, s := range own {
-			stats := s.Stats()
-			e.read = e.read.Add(stats.Disk).Add(stats.Warmup)
-			s.Close()
-		}
-		e.edges = nil
-	}
-	for k, read := range e.data.DrawnTables(e.reach.Drawn()) {
-		t := &e.data.EdgeTables[k]
-		e.edges[k] = e.edgesAttached(k)
-		if read && t.Nodes > 0 && e.edges[k] == nil {
-			o := e.Tables
-			o.DeviceBytes, o.StaticBytes, o.HostBytes, o.Prewarm = 0, 0, 0, false
-			if e.edges[k], err = cachetier.Open(ctx, t.Features, o); err != nil {
-				closed()
-				return nil, fmt.Errorf("the rows of %s: %w", t.Name, err)
-			}
-			own = append(own, e.edges[k])
-		}
-	}
-	return closed, nil
 }
 
 // bring sets x's rows of type from to the rows of ids, which layer l reads. It sets none where the
@@ -655,10 +633,13 @@ func (e *Evaluator) leaf(ctx context.Context, l, from int, ids []uint32, rows ke
 // Bounds of layer-wise evaluation. None of them changes a bit.
 const (
 	chunkBytes = 32 << 20
-	chunkEdge  = 128     // of a chunk, an edge of it at most
-	evalChunks = 8       // computing a chunk takes 8 times its bytes: for rows, results and blocks
-	hubEdges   = 1 << 18 // of a node, which has more
-	hubPart    = 1 << 16 // neighbours of a hub that are added up together
+	chunkEdge  = 128 // of a chunk, an edge of it at most
+	evalChunks = 8   // computing a chunk takes 8 times its bytes: for rows, results and blocks
+	// The rows that a chunk reads are copied so many times on their way from owners: as they are
+	// read, sent, received and joined, and for other workers.
+	ownersCopies = 6
+	hubEdges     = 1 << 18 // of a node, which has more
+	hubPart      = 1 << 16 // neighbours of a hub that are added up together
 	// Hidden rows on disk take writerBytes for the buffers of a store.Writer, beside the buffers of
 	// readers.
 	writerBytes = 8 << 20

@@ -107,7 +107,7 @@ func (e *Evaluator) eachRows(ctx context.Context, r int, k *sample.Block, do fun
 			part = append(part, ids[at])
 		}
 		e.step.Tape.Reset(false)
-		x, err := e.step.Feed.Gather(ctx, n, e.edges[k.Table], e.data.EdgeTables[k.Table].DType(), part)
+		x, err := e.edgeRows(ctx, k.Table, part)
 		if err != nil {
 			return err
 		}

@@ -18,6 +18,9 @@ type Workers struct {
 	Rank, Of int
 	// Gather returns the bytes that each worker gives, by worker. All of them call it.
 	Gather func(ctx context.Context, own []byte) ([][]byte, error)
+	// Exchange sends send[q] to worker q, and returns what each worker sends to this one. All of
+	// them call it. The results are lent until the next call.
+	Exchange func(ctx context.Context, send [][]byte) ([][]byte, error)
 }
 
 // appendRows appends the bytes of rows to dst.

@@ -15,7 +15,7 @@ type Parts struct {
 	// number of types on, a table of edges. It is the same for all workers, and safe for concurrent
 	// use.
 	Owner func(t int, v uint32) int
-	// Place returns the place of row v of input t where its owner reads it; nil: v itself.
+	// Place returns the number of row v of input t in its owner's files; nil: it is v.
 	Place func(t int, v uint32) uint32
 	// Reads marks the inputs that have rows.
 	Reads []bool
@@ -26,8 +26,8 @@ type Parts struct {
 
 // Dealt lists the rows that owners read and send for a batch.
 type Dealt struct {
-	// Rows are the rows that this worker reads for the batches of all workers, each once, by input,
-	// as Parts.Place has them.
+	// Rows[t] lists the rows of input t that this worker reads for all workers, each once. They are
+	// numbered by Parts.Place.
 	Rows [][]uint32
 	// Send[t][q] has the rows that go to worker q, as places in Rows[t].
 	Send [][][]uint32
@@ -300,8 +300,9 @@ func (s *Sampler) answer(ctx context.Context, p *Parts, batches []*Batch, batchS
 				return err
 			}
 		}
+		later := d.later
 		d.later = true // other workers know the degrees
-		defer func() { d.later = false }()
+		defer func() { d.later = later }()
 		if err := d.finish(batches[i], hop); err != nil {
 			return err
 		}
@@ -354,8 +355,8 @@ func (d *drawer) assemble(p *Parts, j *job, came []*message) error {
 	return nil
 }
 
-// normalizeAll sets the weights of GCN's sum in all blocks of batches. Owners tell the degrees of
-// their nodes: a worker sends 4 bytes for each node of its batches, and gets back 8.
+// normalizeAll sets the weights of GCN's sum in all blocks of batches. It asks owners for degrees
+// and self loops: 4 bytes sent and 8 received for each node that another worker owns.
 func (s *Sampler) normalizeAll(ctx context.Context, p *Parts, batches []*Batch) error {
 	r := &s.relations[0] // there is just one
 	types := make([]bool, len(s.schema.Types))
@@ -395,19 +396,51 @@ func (s *Sampler) normalizeAll(ctx context.Context, p *Parts, batches []*Batch) 
 				return err
 			}
 		}
-		own := d.degree
-		d.degree = func(n int, _ uint32) (degree, selves int) { return degrees[n][0], degrees[n][1] }
-		defer func() { d.degree = own }()
-		for hop := range s.Fanouts {
-			layer := &b.Layers[len(s.Fanouts)-1-hop]
-			d.normalize(&layer.Blocks[r.number], &layer.Nodes[r.Src], s.FanoutOf(hop, r.number), b.without(r.number))
-		}
+		d.normalizeBy(b, func(n int) (degree, selves int) { return degrees[n][0], degrees[n][1] })
 		return nil
 	})
 }
 
-// deal sends the Inputs of batches to their owners, which will read these rows. It notes in each
-// batch the rows that this worker sends and takes.
+// normalizeBy sets the weights of GCN's sum in all blocks of b by the degrees of its sources, by
+// place.
+func (d *drawer) normalizeBy(b *Batch, degrees func(place int) (degree, selves int)) {
+	own := d.degree
+	d.degree = func(p int, _ uint32) (degree, selves int) { return degrees(p) }
+	defer func() { d.degree = own }()
+	for hop := range d.Fanouts {
+		layer := &b.Layers[len(d.Fanouts)-1-hop]
+		for r, ends := range d.schema.Relations { // there is just one
+			d.normalize(&layer.Blocks[r], &layer.Nodes[ends.Src], d.FanoutOf(hop, r), b.without(r))
+		}
+	}
+}
+
+// Later has batches come without the weights of GCN's sum, for a caller that gets degrees of
+// sources from other workers. Normalize sets these weights.
+func (s *Sampler) Later() {
+	for i := range s.drawers {
+		s.drawers[i].later = true
+	}
+}
+
+// Normalize sets the weights of GCN's sum in b. degrees returns the number of in-neighbours of the
+// input at a place, and the number of them that are the node itself.
+func (s *Sampler) Normalize(b *Batch, degrees func(place int) (degree, selves int)) {
+	s.drawers[0].normalizeBy(b, degrees)
+}
+
+// Degree returns what Normalize needs of v, whose list the sampler has. The first call may read all
+// lists. The error is the topology's.
+func (s *Sampler) Degree(ctx context.Context, v uint32) (degree, selves int, err error) {
+	if err := s.countLoops(ctx); err != nil {
+		return 0, 0, err
+	}
+	degree, selves = s.drawers[0].degree(0, v)
+	return degree, selves, nil
+}
+
+// deal asks the owner of each input row to read it. It fills each batch's Dealt with the rows to
+// read, send and take.
 func (s *Sampler) deal(ctx context.Context, p *Parts, batches []*Batch) error {
 	inputs := func(b *Batch, t int) []uint32 { return b.Inputs()[t] }
 	asked, err := s.ask(ctx, p, batches, nil, p.Reads, inputs)

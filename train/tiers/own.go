@@ -7,9 +7,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// ownLists is the neighbour lists of one relation where the dataset is a part: a tier of the lists
-// of the part's own nodes, under the nodes' numbers in the whole. Asking it for the list of another
-// owner's node is a bug, and panics.
+// ownLists wraps the Tier of a part. Callers name nodes by their numbers in the whole, and it
+// translates them to rows. Asking for a node that another worker owns is a bug, and panics.
 type ownLists struct {
 	*topology.Tier
 	part  *store.Part
@@ -38,8 +37,8 @@ func (l ownLists) Degree(v uint32) int         { return l.Tier.Degree(l.row(v)) 
 func (l ownLists) Neighbors(v uint32) []uint32 { return l.Tier.Neighbors(l.row(v)) }
 func (l ownLists) Weights(v uint32) []float32  { return l.Tier.Weights(l.row(v)) }
 
-// Resident returns the node that the first row that is not resident belongs to: rows ascend with
-// nodes.
+// Resident returns the node of the first row that is not in memory, or the number of nodes. Lists
+// of all lower nodes of the part are in memory, since rows ascend with nodes.
 func (l ownLists) Resident() uint32 {
 	return uint32(min(store.NodeByRule(uint64(l.Tier.Resident()), l.part.Parts, l.part.Index), uint64(l.nodes)))
 }

@@ -1,0 +1,465 @@
+package infer
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// owners is a layer-wise pass of workers that each have a part of the dataset. A worker computes
+// the rows of the nodes that it owns, and keeps them in memory. It asks the owners of sources for
+// their rows of the layer below, or for their features, a chunk at a time.
+//
+// Asking is a round of two exchanges, in which all workers take part: those that have no more to
+// ask answer until all have none.
+type owners struct {
+	e     *Evaluator
+	part  *store.Part
+	layer int
+	below []ownRows // by type: rows of the layer below of own nodes
+	out   []ownRows
+
+	send [][]byte
+	rows []uint32 // of own nodes in a table
+}
+
+// ownRows has the rows of some nodes in memory.
+type ownRows struct {
+	at     places
+	cols   int
+	memory *kernels.HostBuf // nil: no rows
+}
+
+func (r *ownRows) close() {
+	if r.memory != nil {
+		r.memory.Close()
+	}
+	*r = ownRows{}
+}
+
+// newOwnRows has room for the rows of nodes.
+func newOwnRows(nodes nodeSet, cols int) (ownRows, error) {
+	memory, err := kernels.NewHostBuf(4 * nodes.count() * cols)
+	return ownRows{newPlaces(nodes), cols, memory}, err
+}
+
+// of returns the row of node v, which is one of the nodes.
+func (r *ownRows) of(v uint32) []float32 {
+	n := int(r.at.of(v)) * r.cols
+	return r.memory.Float32s()[n : n+r.cols]
+}
+
+// has reports whether there is a row of node v.
+func (r *ownRows) has(v uint32) bool {
+	return r.memory != nil && int(v/64) < len(r.at.set) && r.at.set[v/64]>>(v%64)&1 == 1
+}
+
+// What a worker asks for: the first byte of a message.
+const (
+	asksNothing = iota // it has no more to ask in this layer
+	asksRows
+	asksDegrees
+)
+
+// byOwners is layerwise for workers that each have a part of the dataset. do gets the rows of layer
+// top of all nodes, on every worker.
+func (e *Evaluator) byOwners(
+	ctx context.Context, top int, nodes [][]uint32, do func(t int, chunk []uint32, y kernels.Tensor) error,
+) error {
+	o := &owners{e: e, part: e.data.OwnPart(), send: make([][]byte, e.Workers.Of)}
+	e.owners = o
+	defer func() {
+		e.owners = nil
+		o.closeRows()
+	}()
+	need, err := o.plan(ctx, top, nodes)
+	if err != nil {
+		return err
+	}
+	for l := range top {
+		o.layer = l
+		if err := o.compute(ctx, need[l]); err != nil {
+			return err
+		}
+	}
+	o.layer = top
+	for t, ids := range nodes {
+		if err := o.last(ctx, t, ids, do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *owners) closeRows() {
+	for _, all := range [][]ownRows{o.below, o.out} {
+		for t := range all {
+			all[t].close()
+		}
+	}
+}
+
+// plan returns, by layer and type, the own nodes whose rows other layers, or do, read. Layer top
+// computes the given nodes.
+func (o *owners) plan(ctx context.Context, top int, nodes [][]uint32) ([][]nodeSet, error) {
+	e, types := o.e, o.e.data.Types
+	sets := func() []nodeSet {
+		all := make([]nodeSet, len(types))
+		for t := range types {
+			all[t] = newNodeSet(types[t].Nodes)
+		}
+		return all
+	}
+	need := make([][]nodeSet, top+1)
+	need[top] = sets()
+	for t, ids := range nodes {
+		for _, v := range ids {
+			if _, own := o.part.Row(v); own {
+				need[top][t].add(v)
+			}
+		}
+	}
+	for l := top - 1; l >= 0; l-- {
+		read := sets() // by own nodes of the next layer, whoever owns them
+		for t := range types {
+			copy(read[t], need[l+1][t])
+		}
+		for i, r := range e.data.Relations {
+			if !e.reach.Relations[l+1][i] {
+				continue
+			}
+			lists := r.Lists()
+			for v := range need[l+1][r.Dst].all {
+				for _, u := range lists.Neighbors(v) {
+					if int(u) >= types[r.Src].Nodes {
+						return nil, e.data.Place(&sample.NeighborError{Relation: i, Node: v, Neighbor: u})
+					}
+					read[r.Src].add(u)
+				}
+			}
+		}
+		need[l] = sets()
+		for t, made := range e.reach.Types[l+1] {
+			if !made {
+				continue
+			}
+			if err := o.share(ctx, read[t], need[l][t]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return need, nil
+}
+
+// share adds to own the own nodes in the read of any worker.
+func (o *owners) share(ctx context.Context, read, own nodeSet) error {
+	for q := range o.send {
+		o.send[q] = o.send[q][:0]
+	}
+	bits := make([]nodeSet, len(o.send)) // of rows, by owner
+	for q := range bits {
+		bits[q] = newNodeSet(int(store.RowsByRule(int64(64*len(read)), len(o.send), q)))
+	}
+	for v := range read.all {
+		bits[store.OwnerByRule(v, len(o.send))].add(store.RowByRule(v, len(o.send)))
+	}
+	for q, rows := range bits {
+		for _, word := range rows {
+			o.send[q] = binary.LittleEndian.AppendUint64(o.send[q], word)
+		}
+	}
+	came, err := o.e.Workers.Exchange(ctx, o.send)
+	if err != nil {
+		return err
+	}
+	for q, b := range came {
+		rows := make(nodeSet, len(bits[o.part.Index]))
+		if len(b) != 8*len(rows) {
+			return fmt.Errorf("infer: worker %d sends %d bytes for the nodes that it reads; %d were expected", q, len(b), 8*len(rows))
+		}
+		for i := range rows {
+			rows[i] = binary.LittleEndian.Uint64(b[8*i:])
+		}
+		for row := range rows.all {
+			own.add(o.part.Node(row))
+		}
+	}
+	return nil
+}
+
+// compute computes the rows of own nodes in the layer at hand. They become the rows of the layer
+// below.
+func (o *owners) compute(ctx context.Context, need []nodeSet) (err error) {
+	o.out = make([]ownRows, len(need))
+	width := o.e.step.Model.Width(o.layer)
+	for t, nodes := range need {
+		if o.out[t], err = newOwnRows(nodes, width); err != nil {
+			return err
+		}
+	}
+	for t, nodes := range need {
+		rows := &o.out[t]
+		err := o.chunks(ctx, t, nodes, func(chunk []uint32, y kernels.Tensor) error {
+			copy(rows.memory.Float32s()[int(rows.at.of(chunk[0]))*width:], o.e.step.Feed.Download(y))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := o.serve(ctx); err != nil {
+		return err
+	}
+	for t := range o.below {
+		o.below[t].close()
+	}
+	o.below, o.out = o.out, nil
+	return nil
+}
+
+// chunks calls do with the rows of own nodes of type t in the layer at hand, in ascending order, a
+// chunk at a time.
+func (o *owners) chunks(
+	ctx context.Context, t int, nodes nodeSet, do func(chunk []uint32, y kernels.Tensor) error,
+) error {
+	e := o.e
+	done, count := 0, nodes.count()
+	return e.chunks(nodes, t, o.layer, func(chunk []uint32) (err error) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var y kernels.Tensor
+		if e.hub(o.layer, t, chunk) {
+			y, err = e.inParts(ctx, o.layer, t, chunk[0], o.hidden(ctx))
+		} else if err = e.draw(ctx, &e.block, o.layer, t, chunk); err == nil {
+			y, err = e.compute(ctx, &e.block, o.layer, t, o.hidden(ctx))
+		}
+		if err == nil {
+			err = do(chunk, y)
+		}
+		if err != nil {
+			return err
+		}
+		done += len(chunk)
+		e.came(o.layer, e.step.Model.Layers-1, t, done, count)
+		return nil
+	})
+}
+
+// last calls do with the rows of the last layer of nodes of type t, in ascending order, on every
+// worker. Each computes the rows of its own nodes.
+func (o *owners) last(ctx context.Context, t int, ids []uint32, do func(t int, chunk []uint32, y kernels.Tensor) error) error {
+	e, all := o.e, newNodeSet(o.e.data.Types[t].Nodes)
+	for _, v := range ids {
+		all.add(v)
+	}
+	width := e.step.Model.Width(o.layer)
+	most := max(1, int(e.ChunkBytes/int64(4*width)))
+	var piece []uint32
+	flush := func() error {
+		own := newNodeSet(e.data.Types[t].Nodes)
+		for _, v := range piece {
+			if _, ok := o.part.Row(v); ok {
+				own.add(v)
+			}
+		}
+		var rows []byte
+		err := o.chunks(ctx, t, own, func(_ []uint32, y kernels.Tensor) (err error) {
+			rows, err = e.appendRows(rows, y)
+			return err
+		})
+		if err == nil {
+			err = o.serve(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		came, err := e.Workers.Gather(ctx, rows)
+		if err != nil {
+			return err
+		}
+		joined, err := o.join(piece, 4*width, came)
+		if err != nil {
+			return err
+		}
+		y, err := e.rowsIn(t, len(piece), joined)
+		if err == nil {
+			err = do(t, piece, y)
+		}
+		piece = piece[:0]
+		return err
+	}
+	for v := range all.all {
+		if piece = append(piece, v); len(piece) == most {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	if len(piece) == 0 {
+		return nil
+	}
+	return flush()
+}
+
+// join returns the rows of ids, of rowBytes each. came has the rows of each owner's in their order.
+func (o *owners) join(ids []uint32, rowBytes int, came [][]byte) ([]byte, error) {
+	rows := make([]byte, 0, len(ids)*rowBytes)
+	rest := append([][]byte(nil), came...)
+	for _, v := range ids {
+		q := store.OwnerByRule(v, len(came))
+		if len(rest[q]) < rowBytes {
+			return nil, fmt.Errorf("infer: worker %d sends %d bytes as rows of %d bytes, and more were expected", q, len(came[q]), rowBytes)
+		}
+		rows, rest[q] = append(rows, rest[q][:rowBytes]...), rest[q][rowBytes:]
+	}
+	for q, b := range rest {
+		if len(b) > 0 {
+			return nil, fmt.Errorf("infer: worker %d sends %d bytes of rows beyond those that were asked for", q, len(b))
+		}
+	}
+	return rows, nil
+}
+
+// hidden brings rows of the layer below, or features, from their owners.
+func (o *owners) hidden(ctx context.Context) hiddenRows {
+	return func(from int, ids []uint32) (kernels.Tensor, error) {
+		elem, cols := kernels.F32, 0
+		switch d := &o.e.data.Types[from]; {
+		case o.layer > 0:
+			cols = o.e.step.Model.Width(o.layer - 1)
+		case d.Features == nil:
+			return kernels.Tensor{}, nil
+		default:
+			elem, cols = d.DType(), d.Features.Dim()
+		}
+		return o.fill(ctx, from, from, ids, elem, cols)
+	}
+}
+
+// fill brings rows of an input, of so many columns, for the buffer of type t.
+func (o *owners) fill(ctx context.Context, input, t int, ids []uint32, elem kernels.DType, cols int) (kernels.Tensor, error) {
+	came, err := o.round(ctx, asksRows, input, ids)
+	if err != nil {
+		return kernels.Tensor{}, err
+	}
+	rows, err := o.join(ids, cols*elem.Size(), came)
+	if err != nil {
+		return kernels.Tensor{}, err
+	}
+	return o.e.step.Feed.Hidden(t, elem, len(ids), cols, func(dst []byte) error {
+		copy(dst, rows)
+		return nil
+	})
+}
+
+// degrees brings the number of in-neighbours of the inputs of b, of the one type that GCN has, and
+// sets the weights of its sum.
+func (o *owners) degrees(ctx context.Context, s *sample.Sampler, b *sample.Batch) error {
+	t := o.e.data.Relations[0].Src
+	ids := b.Inputs()[t]
+	came, err := o.round(ctx, asksDegrees, t, ids)
+	if err != nil {
+		return err
+	}
+	both, err := o.join(ids, 8, came)
+	if err != nil {
+		return err
+	}
+	s.Normalize(b, func(n int) (degree, selves int) {
+		return int(binary.LittleEndian.Uint32(both[8*n:])), int(binary.LittleEndian.Uint32(both[8*n+4:]))
+	})
+	return nil
+}
+
+// serve answers until no worker has more to ask.
+func (o *owners) serve(ctx context.Context) error {
+	for {
+		if came, err := o.round(ctx, asksNothing, 0, nil); err != nil || came == nil {
+			return err
+		}
+	}
+}
+
+// round asks the owners of ids for what this worker wants of these rows of an input, and answers
+// what the others ask. It returns each owner's answer, in the order of ids; nil if no worker asks
+// anything.
+func (o *owners) round(ctx context.Context, asks byte, input int, ids []uint32) ([][]byte, error) {
+	for q := range o.send {
+		o.send[q] = binary.LittleEndian.AppendUint32(append(o.send[q][:0], asks), uint32(input))
+	}
+	for _, v := range ids {
+		q := store.OwnerByRule(v, len(o.send))
+		o.send[q] = binary.LittleEndian.AppendUint32(o.send[q], v)
+	}
+	came, err := o.e.Workers.Exchange(ctx, o.send)
+	if err != nil {
+		return nil, err
+	}
+	answers, some := make([][]byte, len(came)), false
+	for q, b := range came {
+		if len(b) < 5 || len(b)%4 != 1 {
+			return nil, fmt.Errorf("infer: worker %d asks with %d bytes", q, len(b))
+		}
+		if b[0] == asksNothing {
+			continue
+		}
+		some = true
+		if answers[q], err = o.answer(ctx, q, b); err != nil {
+			return nil, err
+		}
+	}
+	if !some {
+		return nil, nil
+	}
+	return o.e.Workers.Exchange(ctx, answers)
+}
+
+// answer returns what worker q asks for by the message b.
+func (o *owners) answer(ctx context.Context, q int, b []byte) (answer []byte, err error) {
+	input, d := int(binary.LittleEndian.Uint32(b[1:])), o.e.data
+	if inputs := len(d.Types) + len(d.EdgeTables); input >= inputs {
+		return nil, fmt.Errorf("infer: worker %d asks for input %d of %d", q, input, inputs)
+	}
+	hidden := b[0] == asksRows && o.layer > 0 && input < len(d.Types)
+	o.rows = o.rows[:0]
+	for ids := b[5:]; len(ids) > 0; ids = ids[4:] {
+		v := binary.LittleEndian.Uint32(ids)
+		row, own := o.part.Row(v)
+		if !own || int(v) >= d.Input(input).Nodes || hidden && !o.below[input].has(v) {
+			return nil, fmt.Errorf("infer: worker %d asks for row %d of input %d, which this worker does not have", q, v, input)
+		}
+		switch {
+		case hidden:
+			for _, x := range o.below[input].of(v) {
+				answer = binary.LittleEndian.AppendUint32(answer, math.Float32bits(x))
+			}
+		case b[0] == asksDegrees:
+			degree, selves, err := o.e.full[o.layer].Degree(ctx, v)
+			if err != nil {
+				return nil, err
+			}
+			answer = binary.LittleEndian.AppendUint32(answer, uint32(degree))
+			answer = binary.LittleEndian.AppendUint32(answer, uint32(selves))
+		default:
+			o.rows = append(o.rows, row)
+		}
+	}
+	if len(o.rows) == 0 {
+		return answer, nil
+	}
+	var table *cachetier.Stack
+	if edges := input - len(d.Types); edges >= 0 {
+		table = o.e.edges[edges]
+	} else {
+		table = o.e.tables[input]
+	}
+	answer = make([]byte, len(o.rows)*table.RowBytes())
+	return answer, table.Peek(ctx, answer, o.rows)
+}
