@@ -13,7 +13,7 @@ import (
 // check what is read.
 func openDataset(stderr io.Writer, path string, memory int64) (*store.Dataset, error) {
 	if store.IsParts(path) {
-		return nil, fmt.Errorf("%s: it holds parts of a dataset, which gnnstore train reads; give the whole dataset", path)
+		return nil, fmt.Errorf("%s: it holds parts of a dataset, which train, eval and predict read; give the whole dataset", path)
 	}
 	ds, err := openAny(stderr, path, memory)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gnnstore/gnnstore/store/setting"
+	"github.com/gnnstore/gnnstore/train/dist"
 	"github.com/gnnstore/gnnstore/train/graph"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/run"
@@ -98,6 +99,14 @@ var evalTable = slices.Concat(setting.Table[evalOptions]{
 })
 
 func runEval(ctx context.Context, stdout, stderr io.Writer, runPath, dataset string, o *evalOptions) (err error) {
+	if path := partsOf(runPath, dataset); path != "" && o.group == nil {
+		eval := func(ctx context.Context, stdout, stderr io.Writer, g *dist.Group) error {
+			own := *o
+			own.group = g
+			return runEval(ctx, stdout, stderr, runPath, path, &own)
+		}
+		return overParts(ctx, stdout, stderr, path, eval)
+	}
 	p := newProgress(stderr)
 	defer p.clear()
 	dir, err := run.Look(runPath)

@@ -14,6 +14,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/setting"
 	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/dist"
 	"github.com/gnnstore/gnnstore/train/graph"
 	"github.com/gnnstore/gnnstore/train/infer"
 	"github.com/gnnstore/gnnstore/train/run"
@@ -24,7 +25,8 @@ import (
 // memory and disk to use them in.
 type networkOptions struct {
 	graph.NetworkOptions
-	tmp string
+	tmp   string
+	group *dist.Group // of workers that each have a part of the dataset; nil: there is no other
 }
 
 // networkRows declares the options of a T that uses the network of a run. at returns them, and tmp
@@ -101,6 +103,10 @@ func (o *networkOptions) use(stderr io.Writer, p *progress, dir *run.Dir, path s
 	of := &record.Options
 	memory := cmp.Or(o.MemoryBytes, of.MemoryBytes)
 	u := &usedRun{dir: dir}
+	if o.group.Size() > 1 {
+		u.ds, err = store.OpenPart(path, o.group.Rank(), o.group.Size())
+		return u, err
+	}
 	if !of.Streams() {
 		u.ds, err = openGraph(stderr, path, memory, "the run learnt from relations")
 		return u, err
@@ -117,7 +123,7 @@ func (o *networkOptions) use(stderr io.Writer, p *progress, dir *run.Dir, path s
 // open opens the network. What does not fit in memory goes to o.Scratch.
 func (u *usedRun) open(ctx context.Context, p *progress, o *networkOptions) (err error) {
 	u.network, err = train.Open(ctx, u.ds, u.dir, o.NetworkOptions, run.Hooks{
-		Note: func(s string) { p.line("note: %s", withFlags(s)) }, Text: withFlags,
+		Note: func(s string) { p.line("note: %s", withFlags(s)) }, Text: withFlags, Group: o.group,
 	})
 	if err == nil && u.events != nil {
 		u.network.Stream.Follow(func(done, all int64) { p.show("replay", done, all, "events") })
@@ -155,7 +161,7 @@ type used struct {
 }
 
 func (u *usedRun) used() used {
-	return used{u.dir.Path(), u.ds.Path(), u.ds.Manifest().Seal, u.network.Used}
+	return used{u.dir.Path(), u.ds.Place(), u.ds.Manifest().Whole(), u.network.Used}
 }
 
 // text names the weights.

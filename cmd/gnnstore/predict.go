@@ -16,6 +16,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest/export"
 	"github.com/gnnstore/gnnstore/store/setting"
+	"github.com/gnnstore/gnnstore/train/dist"
 	"github.com/gnnstore/gnnstore/train/graph"
 	"github.com/gnnstore/gnnstore/train/run"
 )
@@ -207,9 +208,14 @@ var predictTable = slices.Concat(setting.Table[predictOptions]{
 })
 
 func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset, out string, o *predictOptions) (err error) {
+	if path := partsOf(runPath, dataset); path != "" && o.group == nil {
+		return o.overParts(ctx, stdout, stderr, runPath, path, out)
+	}
 	began := time.Now()
-	if err := o.mayWrite(out); err != nil {
-		return err
+	if o.group.Rank() == 0 {
+		if err := o.mayWrite(out); err != nil {
+			return err
+		}
 	}
 	p := newProgress(stderr)
 	defer p.clear()
@@ -254,6 +260,24 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 	return nil
 }
 
+// overParts predicts over the parts in a directory. Worker 0 writes.
+func (o *predictOptions) overParts(ctx context.Context, stdout, stderr io.Writer, runPath, path, out string) error {
+	switch {
+	case o.plan:
+		return misuse(fmt.Errorf("--plan: %s holds parts, and a plan is made for a whole dataset", path))
+	case export.Format(o.format) == export.OGBLSC:
+		return misuse(fmt.Errorf("--format ogb-lsc: %s holds parts; give the whole dataset", path))
+	case !slices.Contains([]string{"all", "train", "valid", "test"}, o.nodes):
+		return misuse(fmt.Errorf("--nodes %s: %s holds parts, whose nodes are all, train, valid or test", o.nodes, path))
+	}
+	predict := func(ctx context.Context, stdout, stderr io.Writer, g *dist.Group) error {
+		own := *o
+		own.group = g
+		return runPredict(ctx, stdout, stderr, runPath, path, out, &own)
+	}
+	return overParts(ctx, stdout, stderr, path, predict)
+}
+
 // mayWrite returns an error if OUT cannot be written.
 func (o *predictOptions) mayWrite(out string) error {
 	place := out
@@ -273,7 +297,7 @@ func (o *predictOptions) tidy(u *usedRun, err error) error {
 		return err
 	}
 	n := u.network.Graph
-	if err == nil && !o.plan {
+	if err == nil && !o.plan && o.group.Rank() == 0 {
 		err = n.Tidy()
 	}
 	if err != nil && n.Left() {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest/export"
@@ -93,6 +94,9 @@ func (o *predictOptions) askNodes(ctx context.Context, p *progress, u *usedRun, 
 			return add(chunk, rows)
 		})
 	}
+	if n.Parts() {
+		fill = o.named(ctx, n, kind, &form, fill)
+	}
 	write := func() (*export.RowsReport, error) {
 		p.show("predict "+o.what, done, int64(r.Rows), "nodes")
 		n.Follow(func(layer, layers int, kind string, done, nodes int) {
@@ -105,6 +109,9 @@ func (o *predictOptions) askNodes(ctx context.Context, p *progress, u *usedRun, 
 			r.Layers = append(r.Layers, l)
 			p.line("layer %d of %d, %s", l.Layer, r.Layer, layerText(l))
 		})
+		if o.group.Rank() > 0 {
+			return new(export.RowsReport), fill(func([]store.NodeID, []float32) error { return nil })
+		}
 		if sent != nil {
 			return sent.write(out, o.nodes, o.force, fill)
 		}
@@ -125,6 +132,29 @@ func (o *predictOptions) askNodes(ctx context.Context, p *progress, u *usedRun, 
 		return nil
 	}
 	return &prediction{r, write, r.text, plan}, nil
+}
+
+// named makes fill bring the ids of nodes along, which workers with parts have of their own nodes
+// alone.
+func (o *predictOptions) named(
+	ctx context.Context, n *graph.Network, kind int, form *export.RowOptions,
+	fill func(add func([]store.NodeID, []float32) error) error,
+) func(add func([]store.NodeID, []float32) error) error {
+	var chunk []store.NodeID
+	var ids []int64
+	form.Original = func(v store.NodeID) int64 {
+		at, _ := slices.BinarySearch(chunk, v)
+		return ids[at]
+	}
+	return func(add func([]store.NodeID, []float32) error) error {
+		return fill(func(nodes []store.NodeID, rows []float32) (err error) {
+			chunk = nodes
+			if ids, err = n.Originals(ctx, kind, nodes); err != nil {
+				return err
+			}
+			return add(nodes, rows)
+		})
+	}
 }
 
 // layerText describes the time and the reads of computing a layer for the nodes of a type.

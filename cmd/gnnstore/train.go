@@ -363,11 +363,7 @@ func (o *trainOptions) print(stdout io.Writer, r *run.Result) error {
 				what += " --type " + src
 			}
 		}
-		whole := ""
-		if store.IsParts(r.Dataset) {
-			whole = " WHOLE, where WHOLE is the whole dataset"
-		}
-		printf(stdout, "\npredict: gnnstore predict %s %s.parquet%s%s\n", r.Run, filepath.Base(r.Run), what, whole)
+		printf(stdout, "\npredict: gnnstore predict %s %s.parquet%s\n", r.Run, filepath.Base(r.Run), what)
 	}
 	return nil
 }

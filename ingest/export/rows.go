@@ -43,7 +43,10 @@ type RowOptions struct {
 	Names  []string // of the classes; empty: their numbers
 	Fewer  bool     // there may be fewer rows than Rows, which npy cannot have
 	Force  bool     // replace files that there are
-	FS     vfs.FS   // default the disk
+	// Original returns the id of a node, if the ids that WriteRows gets lack some; nil: they have
+	// all.
+	Original func(v store.NodeID) int64
+	FS       vfs.FS // default the disk
 }
 
 // RowsReport lists the files that were written.
@@ -76,7 +79,7 @@ func FormatOf(out string) Format {
 // It takes up to 8 MiB, and more of a large parquet file, whose row groups have the root of its
 // size times a KiB: see groupBytes.
 func WriteRows(out string, ids store.IDs, o RowOptions, fill func(add func(nodes []store.NodeID, rows []float32) error) error) (*RowsReport, error) {
-	w := newRowWriter(out, o, key{name: "id", file: "ids", ids: ids})
+	w := newRowWriter(out, o, key{name: "id", file: "ids", ids: ids, original: o.Original})
 	return w.write(out, func() error { return fill(w.add) })
 }
 
@@ -125,11 +128,12 @@ type rowWriter struct {
 
 // key is a column that identifies a row: a node by its id, a relation, or a time.
 type key struct {
-	name  string
-	file  string    // what its file is called after, in npy
-	ids   store.IDs // of nodes
-	names []string  // of relations, instead
-	times []float64 // or of each row
+	name     string
+	file     string                     // what its file is called after, in npy
+	ids      store.IDs                  // of nodes
+	original func(v store.NodeID) int64 // instead of ids.Original, if not nil
+	names    []string                   // of relations, instead
+	times    []float64                  // or of each row
 }
 
 // texts reports whether the cells are texts; else they are integers.
@@ -153,7 +157,11 @@ func (k key) of(v uint32) (c cell, err error) {
 	case k.ids.HasNames():
 		c.text, err = k.ids.Name(v)
 	default:
-		c.number = k.ids.Original(v)
+		if c.number = 0; k.original != nil {
+			c.number = k.original(v)
+		} else {
+			c.number = k.ids.Original(v)
+		}
 	}
 	return c, err
 }

@@ -245,10 +245,45 @@ func (w *workersProof) killed(ctx context.Context) error {
 		if got.ParamsXXH3 != want.ParamsXXH3 {
 			return fmt.Errorf("a run of which %s lost a process went on to params %s, want %s", l.name, got.ParamsXXH3, want.ParamsXXH3)
 		}
+		if way == "on parts" {
+			if err := w.predicts(ctx, launchers[1-i], dir); err != nil {
+				return err
+			}
+		}
 		fmt.Printf("%s -n 4, %s, one killed; went on by %s -n 2 to params %s\n",
 			l.name, way, launchers[1-i].name, got.ParamsXXH3)
 	}
 	return nil
+}
+
+// predicts compares predictions over the parts, by four processes, with those over the whole.
+func (w *workersProof) predicts(ctx context.Context, l launcher, dir string) error {
+	apart, whole := dir+"-parts.csv", dir+"-whole.csv"
+	err := w.withoutWhole(func() error {
+		out, err := l.command(ctx, 4, w.mpi, "predict", dir, w.parts, apart).CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("%s -n 4 predict: %w: %s", l.name, err, cli.LastLine(out))
+		}
+		return err
+	})
+	if err == nil {
+		err = w.gnnstore.Run(ctx, "predict", dir, w.dataset, whole)
+	}
+	if err != nil {
+		return err
+	}
+	a, err := os.ReadFile(apart)
+	if err != nil {
+		return err
+	}
+	b, err := os.ReadFile(whole)
+	if err == nil && !bytes.Equal(a, b) {
+		err = fmt.Errorf("predictions over parts, in %s, are not those over the whole, in %s", apart, whole)
+	}
+	if err == nil {
+		fmt.Printf("%s -n 4: predictions over parts equal those over the whole, %d bytes\n", l.name, len(b))
+	}
+	return err
 }
 
 // killOne starts a run by four processes, and kills the last of them once there is a checkpoint.

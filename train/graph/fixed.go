@@ -58,7 +58,7 @@ func (c *core) openFixed(ctx context.Context, o infer.Options) (err error) {
 	if c.internal.fixed.onDisk && c.EvalBytes < hidden {
 		c.EvalBytes = min(c.EvalBytes, c.eval.HiddenBytes()-1)
 	}
-	if !c.internal.fixed.onDisk {
+	if !c.internal.fixed.onDisk && c.data.OwnPart() == nil {
 		c.EvalBytes += hidden
 	}
 	c.eval.Bytes = c.EvalBytes
@@ -83,7 +83,7 @@ func (c *core) evaluatorWithin(total int64, o infer.Options) *infer.Evaluator {
 func (c *core) fixedWithin(total int64, e *infer.Evaluator) (beside, need int64) {
 	beside = c.besideRows(total)
 	need = beside + e.MemoryBytes()
-	if !c.internal.fixed.onDisk {
+	if !c.internal.fixed.onDisk && c.data.OwnPart() == nil { // else MemoryBytes has them
 		need += e.InMemoryBytes()
 	}
 	return beside, need

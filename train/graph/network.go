@@ -105,7 +105,7 @@ func openNetwork(
 	if err := o.fits(with); err != nil {
 		return nil, dir.About(err)
 	}
-	n := &Network{other: ds.Manifest().Seal != record.Seal}
+	n := &Network{other: ds.Manifest().Whole() != record.Seal}
 	if n.other {
 		known, err := comparable(dir, ds, func(format string, args ...any) {
 			if h.Note != nil {

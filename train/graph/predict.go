@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/data"
 )
 
@@ -155,6 +156,19 @@ func (n *Network) Predict(ctx context.Context, what string, layer, kind int, nod
 	}
 	return t.data.Set.Unchanged()
 }
+
+// Originals returns the ids by which users know nodes of type kind. Where each worker has a part of
+// the dataset, all of them call it with the same nodes.
+func (n *Network) Originals(ctx context.Context, kind int, nodes []uint32) (ids []int64, err error) {
+	err = store.Guard(func() error {
+		ids, err = n.c.eval.Originals(ctx, kind, nodes)
+		return err
+	})
+	return ids, err
+}
+
+// Parts reports whether each worker has a part of the dataset.
+func (n *Network) Parts() bool { return n.c.data.OwnPart() != nil }
 
 // softmax replaces a row by its softmax.
 func softmax(row []float32) {

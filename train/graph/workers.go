@@ -125,7 +125,9 @@ func (c *core) checkPart(ctx context.Context) error {
 	case g.Size() != part.Parts || part.Index != g.Rank():
 		return about(fmt.Errorf("it is part %d of %d, and worker %d of %d cannot train on it alone; give the directory of all parts, and {dist} local:%d",
 			part.Index, part.Parts, g.Rank(), g.Size(), part.Parts))
-	case c.Parallel != run.ByParts:
+	case c.data.Learns():
+		return about(errors.New("it is a part, and networks with learnt rows need the whole dataset"))
+	case c.Parallel != run.ByParts && c.internal.fixed == nil:
 		return about(fmt.Errorf("{parallel} %s: each worker has only its own part; take {parallel} %s", cmp.Or(c.Parallel, run.Independent), run.ByParts))
 	}
 	all, err := g.Gather(ctx, dist.At{}, []byte(part.Of))

@@ -374,6 +374,9 @@ func (e *Evaluator) Reads(t int) bool {
 // Inputs is EachOf with what nodes of type t, which the network Reads, have for input: features, or
 // learnt rows.
 func (e *Evaluator) Inputs(ctx context.Context, t int, nodes []uint32, do func(chunk []uint32, y kernels.Tensor) error) (err error) {
+	if e.data.OwnPart() != nil {
+		return store.Guard(func() error { return e.inputsByOwners(ctx, t, nodes, do) })
+	}
 	n, table := &e.data.Types[t], e.tables[t]
 	if table == nil {
 		o := e.Tables

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/kernels"
@@ -19,11 +20,12 @@ import (
 // Asking is a round of two exchanges, in which all workers take part: those that have no more to
 // ask answer until all have none.
 type owners struct {
-	e     *Evaluator
-	part  *store.Part
-	layer int
-	below []ownRows // by type: rows of the layer below of own nodes
-	out   []ownRows
+	e      *Evaluator
+	part   *store.Part
+	layer  int
+	tables []*cachetier.Stack // by type: features of own nodes
+	below  []ownRows          // by type: rows of the layer below of own nodes
+	out    []ownRows
 
 	send [][]byte
 	rows []uint32 // of own nodes in a table
@@ -72,12 +74,11 @@ const (
 func (e *Evaluator) byOwners(
 	ctx context.Context, top int, nodes [][]uint32, do func(t int, chunk []uint32, y kernels.Tensor) error,
 ) error {
-	o := &owners{e: e, part: e.data.OwnPart(), send: make([][]byte, e.Workers.Of)}
-	e.owners = o
-	defer func() {
-		e.owners = nil
-		o.closeRows()
-	}()
+	o, closed, err := e.openOwners(ctx)
+	if err != nil {
+		return err
+	}
+	defer closed()
 	need, err := o.plan(ctx, top, nodes)
 	if err != nil {
 		return err
@@ -95,6 +96,91 @@ func (e *Evaluator) byOwners(
 		}
 	}
 	return nil
+}
+
+// openOwners begins a pass. closed ends it.
+func (e *Evaluator) openOwners(ctx context.Context) (o *owners, closed func(), err error) {
+	o = &owners{e: e, part: e.data.OwnPart(), send: make([][]byte, e.Workers.Of), tables: slices.Clone(e.tables[:len(e.data.Types)])}
+	var opened []*cachetier.Stack
+	closed = func() {
+		for _, s := range opened {
+			stats := s.Stats()
+			e.read = e.read.Add(stats.Disk).Add(stats.Warmup)
+			s.Close()
+		}
+		e.owners = nil
+		o.closeRows()
+	}
+	for t, read := range e.reach.Types[0] {
+		d := &e.data.Types[t]
+		if !read || d.Features == nil || o.tables[t] != nil {
+			continue
+		}
+		table := e.Tables
+		table.DeviceBytes, table.StaticBytes, table.HostBytes, table.Prewarm = 0, 0, 0, false
+		if o.tables[t], err = cachetier.Open(ctx, d.Features, table); err != nil {
+			closed()
+			return nil, nil, fmt.Errorf("the rows of type %s: %w", d.Name, err)
+		}
+		opened = append(opened, o.tables[t])
+	}
+	e.owners = o
+	return o, closed, nil
+}
+
+// inputsByOwners is Inputs for workers that each have a part of the dataset.
+func (e *Evaluator) inputsByOwners(
+	ctx context.Context, t int, nodes []uint32, do func(chunk []uint32, y kernels.Tensor) error,
+) error {
+	o, closed, err := e.openOwners(ctx)
+	if err != nil {
+		return err
+	}
+	defer closed()
+	done, rows := 0, max(1, e.ChunkBytes/int64(4*e.data.Types[t].Dim()))
+	for chunk := range slices.Chunk(nodes, int(rows)) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		e.step.Tape.Reset(false)
+		x, err := o.hidden(ctx)(t, chunk)
+		if err != nil {
+			return err
+		}
+		if err := do(chunk, e.step.Tape.Convert(e.step.Leaf(t, x)).Value); err != nil {
+			return err
+		}
+		done += len(chunk)
+		e.came(0, 0, t, done, len(nodes))
+	}
+	return o.serve(ctx)
+}
+
+// Originals returns the ids by which users know nodes of type t. Where each worker has a part of
+// the dataset, each knows the ids of its own nodes, and all of them call it with the same nodes.
+func (e *Evaluator) Originals(ctx context.Context, t int, nodes []uint32) ([]int64, error) {
+	ids, part := e.data.IDs(t), e.data.OwnPart()
+	var own []byte
+	for _, v := range nodes {
+		if row, ok := part.Row(v); ok {
+			own = binary.LittleEndian.AppendUint64(own, uint64(ids.Original(row)))
+		}
+	}
+	joined := own
+	if part != nil {
+		came, err := e.Workers.Gather(ctx, own)
+		if err != nil {
+			return nil, err
+		}
+		if joined, err = joinRows(nodes, 8, came); err != nil {
+			return nil, err
+		}
+	}
+	originals := make([]int64, len(nodes))
+	for i := range originals {
+		originals[i] = int64(binary.LittleEndian.Uint64(joined[8*i:]))
+	}
+	return originals, nil
 }
 
 func (o *owners) closeRows() {
@@ -284,7 +370,7 @@ func (o *owners) last(ctx context.Context, t int, ids []uint32, do func(t int, c
 		if err != nil {
 			return err
 		}
-		joined, err := o.join(piece, 4*width, came)
+		joined, err := joinRows(piece, 4*width, came)
 		if err != nil {
 			return err
 		}
@@ -308,8 +394,9 @@ func (o *owners) last(ctx context.Context, t int, ids []uint32, do func(t int, c
 	return flush()
 }
 
-// join returns the rows of ids, of rowBytes each. came has the rows of each owner's in their order.
-func (o *owners) join(ids []uint32, rowBytes int, came [][]byte) ([]byte, error) {
+// joinRows returns the rows of ids, of rowBytes each. came has the rows of each owner, in the order
+// of ids.
+func joinRows(ids []uint32, rowBytes int, came [][]byte) ([]byte, error) {
 	rows := make([]byte, 0, len(ids)*rowBytes)
 	rest := append([][]byte(nil), came...)
 	for _, v := range ids {
@@ -349,7 +436,7 @@ func (o *owners) fill(ctx context.Context, input, t int, ids []uint32, elem kern
 	if err != nil {
 		return kernels.Tensor{}, err
 	}
-	rows, err := o.join(ids, cols*elem.Size(), came)
+	rows, err := joinRows(ids, cols*elem.Size(), came)
 	if err != nil {
 		return kernels.Tensor{}, err
 	}
@@ -368,7 +455,7 @@ func (o *owners) degrees(ctx context.Context, s *sample.Sampler, b *sample.Batch
 	if err != nil {
 		return err
 	}
-	both, err := o.join(ids, 8, came)
+	both, err := joinRows(ids, 8, came)
 	if err != nil {
 		return err
 	}
@@ -458,7 +545,7 @@ func (o *owners) answer(ctx context.Context, q int, b []byte) (answer []byte, er
 	if edges := input - len(d.Types); edges >= 0 {
 		table = o.e.edges[edges]
 	} else {
-		table = o.e.tables[input]
+		table = o.tables[input]
 	}
 	answer = make([]byte, len(o.rows)*table.RowBytes())
 	return answer, table.Peek(ctx, answer, o.rows)

@@ -22,6 +22,9 @@ import (
 func OpenRows(
 	ctx context.Context, d *data.Data, draws sample.Config, l Learning, be kernels.Backend, o Options, faults disk.Faults,
 ) (_ *Tiers, err error) {
+	if o, err = o.Part(); err != nil {
+		return nil, err
+	}
 	t := &Tiers{
 		Options: o, Reach: draws.Reach(d.Schema(), d.SeedTypes()...), data: d, draws: draws, learning: l, be: be,
 		staging: kernels.NewStaging(be),
