@@ -3,7 +3,7 @@
 // Scale ingests graphs as large as the disk allows, each in a memory cgroup of 110 % of its
 // --memory, and prints what every pass took beside what the disk can do and what --plan had said.
 //
-//	go run ./tools/scale [-dir DIR] [-only papers,raw,equal,strings,mag240m,peer,train] [-scale 1] [-python PYTHON]
+//	go run ./tools/scale [-dir DIR] [-only papers,raw,equal,strings,mag240m,peer,train,coop] [-scale 1] [-python PYTHON]
 //	    [-dataset DIR] [-bin FILE]
 //
 // papers makes papers100M's shape at -scale straight through the builder, with 4 GiB; raw writes
@@ -11,7 +11,8 @@
 // MiB and with 4 GiB, and compares seals; strings ingests 20 million string ids out of parquet with
 // 512 MiB; mag240m ingests that layout; peer builds 10 million nodes and 160 million edges beside
 // what NumPy and SciPy users do; train, which is no default, trains on papers100M's shape with 8
-// GiB. It needs root for the cgroup, and says so when it goes on without. Results go to
+// GiB; coop, no default either, trains on parts of its shape at 0.09 of -scale, on four machines that
+// are namespaces, over wires of 1 Gbit/s. It needs root for the cgroup, and says so when it goes on without. Results go to
 // tools/results by hand.
 package main
 
@@ -52,6 +53,7 @@ var parts = []struct {
 	{"mag240m", (*bench).mag240m},
 	{"peer", (*bench).peer},
 	{"train", (*bench).train},
+	{"coop", (*bench).coop},
 }
 
 func main() {
