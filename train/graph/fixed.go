@@ -55,7 +55,7 @@ func (c *core) openFixed(ctx context.Context, o infer.Options) (err error) {
 	}
 	rest := total - need
 	c.EvalBytes = rest - max(0, rest-8<<20)/8 // less what large pages, and lists that wait for the collector, take beside what is counted
-	if c.internal.fixed.onDisk && c.EvalBytes < hidden {
+	if c.internal.fixed.onDisk && c.EvalBytes < hidden && c.data.OwnPart() == nil {
 		c.EvalBytes = min(c.EvalBytes, c.eval.HiddenBytes()-1)
 	}
 	if !c.internal.fixed.onDisk && c.data.OwnPart() == nil {

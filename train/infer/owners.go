@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/gnnstore/gnnstore/cachetier"
@@ -51,10 +50,10 @@ func newOwnRows(nodes nodeSet, cols int) (ownRows, error) {
 	return ownRows{newPlaces(nodes), cols, memory}, err
 }
 
-// of returns the row of node v, which is one of the nodes.
-func (r *ownRows) of(v uint32) []float32 {
-	n := int(r.at.of(v)) * r.cols
-	return r.memory.Float32s()[n : n+r.cols]
+// of returns the row of node v, which is one of the nodes, as little-endian bytes.
+func (r *ownRows) of(v uint32) []byte {
+	n := 4 * int(r.at.of(v)) * r.cols
+	return r.memory.Bytes()[n : n+4*r.cols]
 }
 
 // has reports whether there is a row of node v.
@@ -102,6 +101,15 @@ func (e *Evaluator) byOwners(
 func (e *Evaluator) openOwners(ctx context.Context) (o *owners, closed func(), err error) {
 	o = &owners{e: e, part: e.data.OwnPart(), send: make([][]byte, e.Workers.Of), tables: slices.Clone(e.tables[:len(e.data.Types)])}
 	var opened []*cachetier.Stack
+	all := int64(0) // bytes of the tables that are opened here
+	opens := func(t int) bool {
+		return e.reach.Types[0][t] && e.data.Types[t].Features != nil && o.tables[t] == nil
+	}
+	for t := range o.tables {
+		if opens(t) {
+			all += tableRows(e.data.Types[t].Features)
+		}
+	}
 	closed = func() {
 		for _, s := range opened {
 			stats := s.Stats()
@@ -111,13 +119,16 @@ func (e *Evaluator) openOwners(ctx context.Context) (o *owners, closed func(), e
 		e.owners = nil
 		o.closeRows()
 	}
-	for t, read := range e.reach.Types[0] {
+	for t := range o.tables {
 		d := &e.data.Types[t]
-		if !read || d.Features == nil || o.tables[t] != nil {
+		if !opens(t) {
 			continue
 		}
+		// The first rows, which most others read, stay in memory: rows come in no order, so each read
+		// from the disk takes a page.
 		table := e.Tables
-		table.DeviceBytes, table.StaticBytes, table.HostBytes, table.Prewarm = 0, 0, 0, false
+		table.DeviceBytes, table.StaticBytes, table.Prewarm, table.Policy = 0, 0, true, cachetier.Static
+		table.HostBytes = int64(float64(min(e.Bytes, all)) * float64(tableRows(d.Features)) / float64(max(all, 1)))
 		if o.tables[t], err = cachetier.Open(ctx, d.Features, table); err != nil {
 			closed()
 			return nil, nil, fmt.Errorf("the rows of type %s: %w", d.Name, err)
@@ -524,9 +535,7 @@ func (o *owners) answer(ctx context.Context, q int, b []byte) (answer []byte, er
 		}
 		switch {
 		case hidden:
-			for _, x := range o.below[input].of(v) {
-				answer = binary.LittleEndian.AppendUint32(answer, math.Float32bits(x))
-			}
+			answer = append(answer, o.below[input].of(v)...)
 		case b[0] == asksDegrees:
 			degree, selves, err := o.e.full[o.layer].Degree(ctx, v)
 			if err != nil {
