@@ -11,9 +11,9 @@
 // MiB and with 4 GiB, and compares seals; strings ingests 20 million string ids out of parquet with
 // 512 MiB; mag240m ingests that layout; peer builds 10 million nodes and 160 million edges beside
 // what NumPy and SciPy users do; train, which is no default, trains on papers100M's shape with 8
-// GiB; coop, no default either, trains on parts of its shape at 0.09 of -scale, on four machines that
-// are namespaces, over wires of 1 Gbit/s. It needs root for the cgroup, and says so when it goes on without. Results go to
-// tools/results by hand.
+// GiB; coop, no default either, trains on parts of its shape at 0.09 of -scale, on four machines
+// that are namespaces, over wires of 1 Gbit/s. It needs root for the cgroup, and says so when it
+// goes on without. Results go to tools/results by hand.
 package main
 
 import (

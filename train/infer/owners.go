@@ -124,8 +124,8 @@ func (e *Evaluator) openOwners(ctx context.Context) (o *owners, closed func(), e
 		if !opens(t) {
 			continue
 		}
-		// The first rows, which most others read, stay in memory: rows come in no order, so each read
-		// from the disk takes a page.
+		// The first rows, which most others read, stay in memory: rows come in no order, so each
+		// read from the disk takes a page.
 		table := e.Tables
 		table.DeviceBytes, table.StaticBytes, table.Prewarm, table.Policy = 0, 0, true, cachetier.Static
 		table.HostBytes = int64(float64(min(e.Bytes, all)) * float64(tableRows(d.Features)) / float64(max(all, 1)))
