@@ -49,7 +49,13 @@ func (b *bench) coop(ctx context.Context) (err error) {
 	fmt.Fprintf(b.w, "divided in %.1f s: %.1f %% of the edges cross\n", divided.Seconds, 100*divided.CrossEdges)
 	w := &wires{bench: b, mpi: string(mpi), parts: parts}
 	defer func() { err = errors.Join(err, w.close()) }()
-	if err := w.open(ctx, "1gbit"); err != nil {
+	if err := w.open(ctx); err != nil {
+		return err
+	}
+	if err := w.disks(machines); err != nil {
+		return err
+	}
+	if err := w.exchanges(ctx); err != nil {
 		return err
 	}
 	args := []string{
@@ -67,8 +73,13 @@ func (b *bench) coop(ctx context.Context) (err error) {
 	if err := os.Rename(whole, whole+".away"); err != nil {
 		return err
 	}
-	if err := w.undisturbed(ctx, &want, append([]string{"--run", b.path("run")}, args...)); err != nil {
-		return err
+	for i, gbit := range []float64{10, 0.1, 1} { // the last one stays
+		if err := w.rate(ctx, gbit); err != nil {
+			return err
+		}
+		if err := w.undisturbed(ctx, gbit, &want, append([]string{"--run", b.path(fmt.Sprint("run", i))}, args...)); err != nil {
+			return err
+		}
 	}
 	if err := w.killed(ctx, &want, append([]string{"--run", b.path("killed")}, args...)); err != nil {
 		return err
@@ -85,26 +96,22 @@ type wires struct {
 }
 
 // open makes the namespaces, the wires and the agent.
-func (w *wires) open(ctx context.Context, rate string) error {
+func (w *wires) open(ctx context.Context) error {
 	w.name = fmt.Sprintf("gs%d", os.Getpid())
 	bridge := w.name + "b"
 	commands := []string{"ip netns add " + bridge, "ip -n " + bridge + " link add br0 type bridge", "ip -n " + bridge + " link set br0 up"}
 	for i := range machines {
 		ns, end := w.machine(i), fmt.Sprintf("e%d", i)
-		tbf := " root tbf rate " + rate + " burst 256kb latency 50ms"
 		commands = append(commands,
 			"ip netns add "+ns,
 			"ip -n "+bridge+" link add "+end+" type veth peer name eth0 netns "+ns,
 			"ip -n "+bridge+" link set "+end+" master br0 up",
 			fmt.Sprintf("ip -n %s addr add 10.77.0.%d/24 dev eth0", ns, i+1),
 			"ip -n "+ns+" link set eth0 up", "ip -n "+ns+" link set lo up",
-			"tc -n "+ns+" qdisc add dev eth0"+tbf, "tc -n "+bridge+" qdisc add dev "+end+tbf,
 		)
 	}
-	for _, c := range commands {
-		if out, err := exec.CommandContext(ctx, "sh", "-c", c).CombinedOutput(); err != nil {
-			return fmt.Errorf("%s: %w: %s", c, err, out)
-		}
+	if err := shell(ctx, commands...); err != nil {
+		return err
 	}
 	w.agent = w.path("agent")
 	// $1 is the machine. Its directory of parts lies over the parts.
@@ -113,6 +120,58 @@ host=$1; shift
 exec ip netns exec $host unshare --uts --mount sh -c "hostname $host; mount --bind %s/$host %s; $*"
 `, w.path("disks"), w.parts)
 	return os.WriteFile(w.agent, []byte(script), 0o700)
+}
+
+// shell runs commands until one fails.
+func shell(ctx context.Context, commands ...string) error {
+	for _, c := range commands {
+		if out, err := exec.CommandContext(ctx, "sh", "-c", c).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w: %s", c, err, out)
+		}
+	}
+	return nil
+}
+
+// rate bounds what each machine sends and gets, in Gbit/s.
+func (w *wires) rate(ctx context.Context, gbit float64) error {
+	var commands []string
+	for i := range machines {
+		for _, end := range []string{"tc -n " + w.machine(i) + " qdisc replace dev eth0", fmt.Sprintf("tc -n %sb qdisc replace dev e%d", w.name, i)} {
+			commands = append(commands, fmt.Sprintf("%s root tbf rate %dkbit burst %dkb latency 50ms", end, int(gbit*1e6), max(64, int(256*gbit))))
+		}
+	}
+	return shell(ctx, commands...)
+}
+
+// exchanges measures how much of wires messages of some sizes use, and what waiting takes.
+func (w *wires) exchanges(ctx context.Context) error {
+	program := w.path("exchange")
+	build := exec.CommandContext(ctx, "go", "build", "-tags", "mpi", "-o", program, "./tools/scale/exchange")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build ./tools/scale/exchange: %w\n%s", err, out)
+	}
+	fmt.Fprintf(w.w, "\n| machines | Gbit/s | MiB a message | of the wire | cores of a process that waits |\n|---|---|---|---|---|\n")
+	for _, count := range []int{2, machines} {
+		for _, gbit := range []float64{10, 1, 0.1} {
+			if err := w.rate(ctx, gbit); err != nil {
+				return err
+			}
+			for _, mib := range []float64{0.0625, 1, 8} {
+				times := max(2, min(200, int(gbit*250/mib/float64(count-1))))
+				var r struct {
+					Sent    float64 `json:"sent_per_second"`
+					Waiting float64 `json:"cores_waiting"`
+				}
+				if err := result(w.program(ctx, program, count, fmt.Sprint(mib), fmt.Sprint(times), "1"), &r); err != nil {
+					return err
+				}
+				fmt.Fprintf(w.w, "| %d | %g | %g | %.0f %% | %.2f |\n", count, gbit, mib, 100*r.Sent*8/(gbit*1e9), r.Waiting)
+			}
+		}
+	}
+	fmt.Fprintln(w.w)
+	return nil
 }
 
 func (w *wires) machine(i int) string { return fmt.Sprintf("%s-%d", w.name, i) }
@@ -157,6 +216,11 @@ func (w *wires) disks(count int) error {
 
 // command is gnnstore-mpi by a process on each of so many machines, not started.
 func (w *wires) command(ctx context.Context, count int, args ...string) *exec.Cmd {
+	return w.program(ctx, w.mpi, count, args...)
+}
+
+// program is command for any program.
+func (w *wires) program(ctx context.Context, program string, count int, args ...string) *exec.Cmd {
 	var hosts []string
 	for i := range count {
 		hosts = append(hosts, w.machine(i))
@@ -164,7 +228,7 @@ func (w *wires) command(ctx context.Context, count int, args ...string) *exec.Cm
 	mpirun := strings.Join(append([]string{
 		"mpirun.openmpi", "--allow-run-as-root", "-n", strconv.Itoa(count), "--host", strings.Join(hosts, ","), "--map-by", "node",
 		"--mca", "plm_rsh_agent", w.agent, "--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
-		"--mca", "btl_tcp_if_include", "10.77.0.0/24", "--mca", "oob_tcp_if_include", "10.77.0.0/24", w.mpi,
+		"--mca", "btl_tcp_if_include", "10.77.0.0/24", "--mca", "oob_tcp_if_include", "10.77.0.0/24", program,
 	}, args...), " ")
 	c := exec.CommandContext(ctx, w.agent, w.machine(0), "exec "+mpirun)
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
@@ -199,10 +263,7 @@ func (w *wires) crossed() (sum int64, err error) {
 }
 
 // undisturbed trains in four processes, which end with the weights of want.
-func (w *wires) undisturbed(ctx context.Context, want *run.Result, args []string) error {
-	if err := w.disks(machines); err != nil {
-		return err
-	}
+func (w *wires) undisturbed(ctx context.Context, gbit float64, want *run.Result, args []string) error {
 	before, err := w.crossed()
 	if err != nil {
 		return err
@@ -221,8 +282,8 @@ func (w *wires) undisturbed(ctx context.Context, want *run.Result, args []string
 	for _, n := range r.Workers.SentBytes {
 		sent += n
 	}
-	fmt.Fprintf(w.w, "four machines, 1 Gbit/s: epochs of %.1f and %.1f s in %.1f s, %.2f GB in messages, %.2f GB on the wires (%.3f times), peak %d MiB, weights %s\n",
-		r.Epochs[0].Seconds, r.Epochs[1].Seconds, took.Seconds(), float64(sent)/1e9, float64(after-before)/1e9,
+	fmt.Fprintf(w.w, "four machines, %g Gbit/s: epochs of %.1f and %.1f s in %.1f s, %.2f GB in messages, %.2f GB on the wires (%.3f times), peak %d MiB, weights %s\n",
+		gbit, r.Epochs[0].Seconds, r.Epochs[1].Seconds, took.Seconds(), float64(sent)/1e9, float64(after-before)/1e9,
 		float64(after-before)/float64(sent), r.PeakRSSBytes>>20, r.ParamsXXH3)
 	return w.same(&r, want)
 }
