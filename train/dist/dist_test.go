@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -417,4 +418,33 @@ func TestResolve(t *testing.T) {
 			require.ErrorContains(t, err, "gnnstore-mpi")
 		}
 	}
+}
+
+// TestLaunchedBySlurm: srun starts processes that find each other by PMIx or PMI-2, or not at all.
+func TestLaunchedBySlurm(t *testing.T) {
+	env := func(values ...string) func(string) string {
+		return func(key string) string {
+			if i := slices.Index(values, key); i >= 0 && i%2 == 0 {
+				return values[i+1]
+			}
+			return ""
+		}
+	}
+	for want, getenv := range map[string]func(string) string{
+		"4 Open MPI": env("SLURM_STEP_NUM_TASKS", "4", "PMIX_RANK", "0"),
+		"4 MPICH":    env("SLURM_STEP_NUM_TASKS", "4", "PMI_RANK", "1", "PMI_SIZE", "4"),
+		"2 Open MPI": env("SLURM_STEP_NUM_TASKS", "1", "OMPI_COMM_WORLD_SIZE", "2", "PMIX_RANK", "0"), // mpirun in an allocation
+		"0 ":         env("SLURM_NTASKS", "4"),                                                        // a batch script
+	} {
+		processes, family := Launched(getenv)
+		require.Equal(t, want, fmt.Sprintf("%d %s", processes, family))
+	}
+	_, err := Auto.Resolve(env("SLURM_STEP_NUM_TASKS", "4", "SLURM_PROCID", "2"))
+	require.ErrorContains(t, err, "srun has started 4 processes that cannot find each other")
+	way, err := Auto.Resolve(env("SLURM_STEP_NUM_TASKS", "1"))
+	require.NoError(t, err)
+	require.Equal(t, Off, way)
+	way, err = Off.Resolve(env("SLURM_STEP_NUM_TASKS", "4"))
+	require.NoError(t, err, "it was asked for")
+	require.Equal(t, Off, way)
 }

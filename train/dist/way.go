@@ -48,22 +48,34 @@ func (w Way) Text(workers int) string {
 	return fmt.Sprintf("%s:%d", w, workers)
 }
 
-// launchers has, for each family of MPI libraries, the variable in which its launchers give a
-// process the number of processes, and its name for users.
-var launchers = []struct{ size, family string }{
-	{"OMPI_COMM_WORLD_SIZE", "Open MPI"},
-	{"PMI_SIZE", "MPICH"},
+// launchers has the variables in which launchers give a process the number of processes, and the
+// family of MPI libraries that goes with each, for users. A variable counts if with is set, too.
+// The first that counts is taken: mpirun within an allocation of Slurm, and then srun.
+var launchers = []struct{ size, with, family string }{
+	{size: "OMPI_COMM_WORLD_SIZE", family: "Open MPI"},
+	{size: "PMI_SIZE", family: "MPICH"},
+	{size: slurmTasks, with: "PMIX_RANK", family: "Open MPI"}, // srun --mpi=pmix
 }
+
+// slurmTasks is the variable in which srun gives a process the number of processes, whether they
+// can find each other or not.
+const slurmTasks = "SLURM_STEP_NUM_TASKS"
 
 // Launched returns the number of processes that a launcher of MPI has started, and the family that
 // the launcher is of; 0 if none has.
 func Launched(getenv func(key string) string) (processes int, family string) {
 	for _, l := range launchers {
-		if n, err := strconv.Atoi(getenv(l.size)); err == nil && n > 0 {
+		if n, err := strconv.Atoi(getenv(l.size)); err == nil && n > 0 && (l.with == "" || getenv(l.with) != "") {
 			return n, l.family
 		}
 	}
 	return 0, ""
+}
+
+// unjoined returns the number of processes that srun has started without a way to find each other.
+func unjoined(getenv func(key string) string) int {
+	n, _ := strconv.Atoi(getenv(slurmTasks)) // 0 where there is no such number
+	return n
 }
 
 // Resolve returns what Auto means for this process. It refuses to train alone in a process that
@@ -76,6 +88,9 @@ func (w Way) Resolve(getenv func(key string) string) (Way, error) {
 			"start gnnstore-mpi, which is built with -tags mpi", family, processes)
 	case w == Auto && processes > 1:
 		return MPI, nil
+	case w == Auto && processes == 0 && unjoined(getenv) > 1:
+		return "", fmt.Errorf("srun has started %d processes that cannot find each other, and each would train alone: "+
+			"give srun --mpi=pmix for Open MPI, or --mpi=pmi2 for MPICH", unjoined(getenv))
 	case w == Auto:
 		return Off, nil
 	case w == MPI && !hasMPI:

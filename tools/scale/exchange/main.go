@@ -3,8 +3,8 @@
 //
 //	mpirun -n 2 exchange MIB TIMES SECONDS
 //
-// TIMES messages of MIB MiB go from each to each. Before, worker 0 comes SECONDS late, and the others
-// wait for it.
+// TIMES messages of MIB MiB go from each to each. Before, worker 0 comes SECONDS late, and the
+// others wait for it.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/dist"
 )
 
-// Report is what worker 0 prints.
+// Report has the figures that worker 0 prints.
 type Report struct {
 	Workers int     `json:"workers"`
 	MiB     float64 `json:"mib"` // of a message

@@ -1,0 +1,97 @@
+// Package deploy has files to start workers on many machines.
+package deploy
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	require.NoError(t, err)
+	return b
+}
+
+// TestMPIJob: the job has no field that the operator, or Kubernetes, does not know, and what it says
+// twice it says alike.
+func TestMPIJob(t *testing.T) {
+	text := read(t, "mpijob.yaml")
+	var job v2beta1.MPIJob
+	require.NoError(t, yaml.UnmarshalStrict(text, &job))
+	require.Error(t, yaml.UnmarshalStrict(bytes.Replace(text, []byte("slotsPerWorker"), []byte("slotPerWorker"), 1), &job))
+	require.Error(t, yaml.UnmarshalStrict(bytes.Replace(text, []byte("tcpSocket"), []byte("tcpSockets"), 1), new(v2beta1.MPIJob)))
+
+	require.NoError(t, yaml.UnmarshalStrict(text, &job))
+	require.Equal(t, "kubeflow.org/v2beta1", job.APIVersion)
+	launcher, workers := job.Spec.MPIReplicaSpecs[v2beta1.MPIReplicaTypeLauncher], job.Spec.MPIReplicaSpecs[v2beta1.MPIReplicaTypeWorker]
+	command := launcher.Template.Spec.Containers[0].Command
+	require.Equal(t, []string{"mpirun", "-n", strconv.Itoa(int(*workers.Replicas)), "gnnstore-mpi", "train", "/parts"}, command[:6])
+	require.Contains(t, command, "--resume")
+
+	worker := workers.Template.Spec
+	memory := worker.Containers[0].Resources.Limits.Memory().Value()
+	asked, err := strconv.ParseInt(strings.TrimSuffix(command[slices.Index(command, "--memory")+1], "GiB"), 10, 64)
+	require.NoError(t, err)
+	require.Less(t, asked<<30, memory, "the process has more than --memory")
+	mounted := func(path string) bool {
+		for _, m := range worker.Containers[0].VolumeMounts {
+			if m.MountPath == path {
+				return true
+			}
+		}
+		return false
+	}
+	require.True(t, mounted("/parts") && mounted("/shared"))
+
+	docker := string(read(t, "Dockerfile"))
+	require.Contains(t, docker, "useradd --create-home --uid "+strconv.FormatInt(*worker.SecurityContext.RunAsUser, 10)+" mpi ")
+	require.Equal(t, "/home/mpi/.ssh", job.Spec.SSHAuthMountPath)
+	require.Contains(t, docker, "HostKey "+job.Spec.SSHAuthMountPath+"/id_rsa")
+	require.Contains(t, docker, "Port "+strconv.Itoa(int(worker.Containers[0].Ports[0].ContainerPort)))
+	require.Contains(t, docker, worker.Containers[0].Command[3])
+}
+
+// TestSlurm: the script parses, copies a part once, and starts a worker for each task.
+func TestSlurm(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"bin", "shared/part-1.gnn"} {
+		require.NoError(t, os.MkdirAll(dir+"/"+name, 0o777))
+	}
+	require.NoError(t, os.WriteFile(dir+"/shared/part-1.gnn/manifest.json", nil, 0o666))
+	// srun as task 1 would have it: its options, and then the command.
+	srun := "#!/bin/sh\necho \"srun $*\" >> " + dir + "/calls\nshift\nSLURM_PROCID=1 exec \"$@\"\n"
+	train := "#!/bin/sh\necho \"train $*\" >> " + dir + "/calls\n"
+	for name, text := range map[string]string{"srun": srun, "gnnstore-mpi": train} {
+		require.NoError(t, os.WriteFile(dir+"/bin/"+name, []byte(text), 0o700))
+	}
+	for range 2 { // the second time the part is there
+		c := exec.Command("sh", "slurm.sh")
+		c.Env = append(os.Environ(), "PATH="+dir+"/bin:"+os.Getenv("PATH"), "PARTS="+dir+"/local", "SHARED="+dir+"/shared", "RUN="+dir+"/run")
+		out, err := c.CombinedOutput()
+		require.NoError(t, err, string(out))
+		require.FileExists(t, dir+"/local/part-1.gnn/manifest.json")
+		require.NoDirExists(t, dir+"/local/part-1.gnn.copy")
+		require.NoDirExists(t, dir+"/local/part-1.gnn/part-1.gnn")
+	}
+	calls := string(read(t, dir+"/calls"))
+	require.Equal(t, 2, strings.Count(calls, "train train "+dir+"/local --run "+dir+"/run --resume"))
+	require.Equal(t, 2, strings.Count(calls, "srun --mpi=pmix gnnstore-mpi"))
+}
+
+// TestHosts: lines of the hostfile are as mpirun reads them.
+func TestHosts(t *testing.T) {
+	for line := range strings.Lines(string(read(t, "hosts"))) {
+		require.Regexp(t, regexp.MustCompile(`^(#.*|[a-z0-9.-]+ slots=[0-9]+)\n$`), line)
+	}
+}
