@@ -62,6 +62,15 @@ var families = []family{
 	{"gnnstore_input_rows_total", "Feature rows that training steps took.", counter, nil,
 		single(func(r *run.Result) float64 { return float64(r.InputRows) })},
 
+	{"gnnstore_worker_input_rows_total", "Feature rows that a worker read, up to the newest checkpoint.", counter, byWorker,
+		ofWorkers(func(w *run.WorkersOf, p int) float64 { return float64(at(w.InputRows, p)) })},
+	{"gnnstore_worker_disk_bytes_total", "Bytes that a worker read from disk, up to there.", counter, byWorker,
+		ofWorkers(func(w *run.WorkersOf, p int) float64 { return float64(at(w.DiskBytes, p)) })},
+	{"gnnstore_worker_sent_bytes_total", "Bytes that a worker sent to others, up to there.", counter, byWorker,
+		ofWorkers(func(w *run.WorkersOf, p int) float64 { return float64(at(w.SentBytes, p)) })},
+	{"gnnstore_worker_exchange_seconds_total", "Time of a worker in exchanges, waiting and sending, up to there.", counter, byWorker,
+		ofWorkers(func(w *run.WorkersOf, p int) float64 { return at(w.WaitSeconds, p) })},
+
 	{"gnnstore_tier_capacity_bytes", "Room for rows, or neighbour lists.", gauge, byTier,
 		ofTiers(func(t *cachetier.Tier) int64 { return t.CapacityBytes })},
 	{"gnnstore_tier_used_bytes", "What is held of them.", gauge, byTier,
@@ -235,7 +244,26 @@ var families = []family{
 		}},
 }
 
-var byTier, byPurpose, byLayer = []string{"tier"}, []string{"of"}, []string{"layer", "type"}
+var byTier, byPurpose, byLayer, byWorker = []string{"tier"}, []string{"of"}, []string{"layer", "type"}, []string{"worker"}
+
+// ofWorkers makes a metric of runs of several workers.
+func ofWorkers(value func(w *run.WorkersOf, p int) float64) func(*run.Result, func(float64, ...string)) {
+	return func(r *run.Result, put func(float64, ...string)) {
+		if r.Workers != nil {
+			for p := range r.Workers.InputRows {
+				put(value(r.Workers, p), strconv.Itoa(p))
+			}
+		}
+	}
+}
+
+// at returns element p of a list, or 0 where an older run has none.
+func at[N int64 | float64](all []N, p int) N {
+	if p < len(all) {
+		return all[p]
+	}
+	return 0
+}
 
 func single(value func(*run.Result) float64) func(*run.Result, func(float64, ...string)) {
 	return func(r *run.Result, put func(float64, ...string)) { put(value(r)) }

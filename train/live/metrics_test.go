@@ -28,7 +28,7 @@ func TestMetrics(t *testing.T) {
 	for _, name := range []string{
 		"gnnstore_updates_total", "gnnstore_memory_budget_bytes", "gnnstore_disk_read_latency_seconds", "gnnstore_window_steps",
 		"gnnstore_history_slots", "gnnstore_history_audit_nodes_total", "gnnstore_staleness_steps", "gnnstore_state_records",
-		"gnnstore_device_steps_total",
+		"gnnstore_device_steps_total", "gnnstore_worker_input_rows_total",
 	} {
 		n, err := testutil.GatherAndCount(registry, name)
 		require.NoError(t, err)
@@ -56,6 +56,19 @@ gnnstore_tier_used_bytes{tier="host"} 4.294967296e+09
 	r.History.Add(used)
 	r.Stream = &run.StreamOf{Staleness: run.StalenessOf{K: 3}, State: &run.StateOf{Nodes: 9}}
 	r.History.Add(run.HistoryLayer{Layer: 2, Type: "paper", Slots: 3})
+	r.Workers = &run.WorkersOf{ // of an older run
+		InputRows: []int64{3, 5}, DiskBytes: []int64{4, 6}, WaitSeconds: []float64{0.5, 0.25},
+	}
+	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP gnnstore_worker_input_rows_total Feature rows that a worker read, up to the newest checkpoint.
+# TYPE gnnstore_worker_input_rows_total counter
+gnnstore_worker_input_rows_total{worker="0"} 3
+gnnstore_worker_input_rows_total{worker="1"} 5
+# HELP gnnstore_worker_sent_bytes_total Bytes that a worker sent to others, up to there.
+# TYPE gnnstore_worker_sent_bytes_total counter
+gnnstore_worker_sent_bytes_total{worker="0"} 0
+gnnstore_worker_sent_bytes_total{worker="1"} 0
+`), "gnnstore_worker_input_rows_total", "gnnstore_worker_sent_bytes_total"))
 	require.Greater(t, check(), few)
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP gnnstore_history_audit_error_full_ratio How far they lay from what all neighbours come to, relative to that.
