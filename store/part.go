@@ -206,21 +206,18 @@ func partsIn(dir string) (paths []string) {
 // CountParts returns the number of parts that the whole was divided into, as the first part found
 // in dir records it.
 func CountParts(dir string) (int, error) {
-	for _, path := range partsIn(dir) {
-		d, err := Open(path)
-		if err != nil {
-			return 0, err
-		}
-		part := d.manifest.Part
-		if err := d.Close(); err != nil {
-			return 0, err
-		}
-		if part == nil {
-			return 0, fmt.Errorf("%s: %s", path, notPart)
-		}
-		return part.Parts, nil
+	if len(partsIn(dir)) == 0 {
+		return 0, fmt.Errorf("%s: no part-0.gnn, nor another part", dir)
 	}
-	return 0, fmt.Errorf("%s: no part-0.gnn, nor another part", dir)
+	d, err := OpenOne(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer d.Close()
+	if d.manifest.Part == nil {
+		return 0, fmt.Errorf("%s: %s", d.path, notPart)
+	}
+	return d.manifest.Part.Parts, nil
 }
 
 const notPart = "it is a whole dataset, not a part; gnnstore partition makes parts"
