@@ -90,7 +90,7 @@ func (w Way) Resolve(getenv func(key string) string) (Way, error) {
 		return MPI, nil
 	case w == Auto && processes == 0 && unjoined(getenv) > 1:
 		return "", fmt.Errorf("srun has started %d processes that cannot find each other, and each would train alone: "+
-			"give srun --mpi=pmix for Open MPI, or --mpi=pmi2 for MPICH", unjoined(getenv))
+			"let srun use PMIx for Open MPI, or PMI-2 for MPICH", unjoined(getenv))
 	case w == Auto:
 		return Off, nil
 	case w == MPI && !hasMPI:

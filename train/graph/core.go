@@ -297,7 +297,7 @@ func (c *core) openEvaluator(ctx context.Context) (err error) {
 	} else {
 		c.eval = infer.New(c.data, c.step, c.task, eval)
 		if part := c.data.OwnPart(); part != nil && !c.eval.Sampled() && c.eval.HiddenBytes()/int64(part.Parts) > c.EvalBytes {
-			return c.data.Set.About(fmt.Errorf("{eval} full: hidden rows of a part take %s, in memory, and {eval_memory} is %s; give more, or take {eval} sampled",
+			return c.data.Set.About(fmt.Errorf("{eval} full: hidden rows of a part take %s, in memory, and {eval_bytes} is %s; give more, or take {eval} sampled",
 				kernels.FormatBytes(c.eval.HiddenBytes()/int64(part.Parts)), kernels.FormatBytes(c.EvalBytes)))
 		}
 		err = c.openTiers(ctx, auto)

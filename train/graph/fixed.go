@@ -49,9 +49,13 @@ func (c *core) openFixed(ctx context.Context, o infer.Options) (err error) {
 			least = (need + 1<<20 - 1) >> 20 << 20
 			beside, need = c.fixedWithin(least, c.evaluatorWithin(least, o))
 		}
-		return fmt.Errorf("%s: {memory_bytes} %s is not enough: with this dataset and network the least that works is %d MiB (%s of rows computed at "+
-			"a time, read and written, %s the rest)", c.data.Set.Path(), kernels.FormatBytes(total), least>>20, kernels.FormatBytes(need-beside),
-			kernels.FormatBytes(beside))
+		of, each, n := "", "", int64(max(c.Hosted, 1))
+		if n > 1 {
+			of, each = fmt.Sprintf(" for %d workers", n), "each: "
+		}
+		return fmt.Errorf("%s: {memory_bytes} %s%s is not enough: with this dataset and network the least that works is %d MiB "+
+			"(%s%s of rows computed at a time, read and written, %s the rest)", c.data.Set.Path(), kernels.FormatBytes(n*total), of,
+			n*least>>20, each, kernels.FormatBytes(need-beside), kernels.FormatBytes(beside))
 	}
 	rest := total - need
 	c.EvalBytes = rest - max(0, rest-8<<20)/8 // less what large pages, and lists that wait for the collector, take beside what is counted
