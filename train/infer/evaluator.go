@@ -240,6 +240,9 @@ func (e *Evaluator) MemoryBytes() int64 {
 	if part := e.data.OwnPart(); part != nil {
 		// A part may have a little more than the others.
 		hidden, chunks = e.hidden/int64(part.Parts)*9/8+4*e.setBytes(), evalChunks*(1+ownersCopies)
+		if e.Workers != nil {
+			hidden += 4 * e.pieceBytes() // own rows, those that come, joined ones, and their tensor
+		}
 	} else if e.mayOverflow() {
 		hidden = min(hidden, e.Bytes) + e.setBytes() + readers + writerBytes
 	} else if !e.attached() { // for the features

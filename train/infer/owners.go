@@ -26,8 +26,10 @@ type owners struct {
 	below  []ownRows          // by type: rows of the layer below of own nodes
 	out    []ownRows
 
-	send [][]byte
-	rows []uint32 // of own nodes in a table
+	// Used again in each round.
+	send, answers [][]byte
+	rows          []uint32 // of own nodes in a table
+	rest          [][]byte
 }
 
 // ownRows has the rows of some nodes in memory.
@@ -357,10 +359,11 @@ func (o *owners) last(ctx context.Context, t int, ids []uint32, do func(t int, c
 		all.add(v)
 	}
 	width := e.step.Model.Width(o.layer)
-	most := max(1, int(e.ChunkBytes/int64(4*width)))
+	most := max(1, int(e.pieceBytes()/int64(4*width)))
 	var piece []uint32
+	own := newNodeSet(e.data.Types[t].Nodes)
 	flush := func() error {
-		own := newNodeSet(e.data.Types[t].Nodes)
+		clear(own)
 		for _, v := range piece {
 			if _, ok := o.part.Row(v); ok {
 				own.add(v)
@@ -405,24 +408,37 @@ func (o *owners) last(ctx context.Context, t int, ids []uint32, do func(t int, c
 	return flush()
 }
 
+// pieceBytes returns the bytes of rows of the last layer that workers exchange at a time: about a
+// chunk of each.
+func (e *Evaluator) pieceBytes() int64 {
+	return min(e.ChunkBytes*int64(e.Workers.Of), max(e.ChunkBytes, mostPiece))
+}
+
+// mostPiece bounds pieceBytes where chunks are smaller.
+const mostPiece = 16 << 20
+
 // joinRows returns the rows of ids, of rowBytes each. came has the rows of each owner, in the order
 // of ids.
 func joinRows(ids []uint32, rowBytes int, came [][]byte) ([]byte, error) {
-	rows := make([]byte, 0, len(ids)*rowBytes)
-	rest := append([][]byte(nil), came...)
+	rows := make([]byte, len(ids)*rowBytes)
+	return rows, join(rows[:0], ids, rowBytes, slices.Clone(came))
+}
+
+// join is joinRows to dst, which has room. It uses up came.
+func join(dst []byte, ids []uint32, rowBytes int, came [][]byte) error {
 	for _, v := range ids {
 		q := store.OwnerByRule(v, len(came))
-		if len(rest[q]) < rowBytes {
-			return nil, fmt.Errorf("infer: worker %d sends %d bytes as rows of %d bytes, and more were expected", q, len(came[q]), rowBytes)
+		if len(came[q]) < rowBytes {
+			return fmt.Errorf("infer: worker %d sends too few rows of %d bytes", q, rowBytes)
 		}
-		rows, rest[q] = append(rows, rest[q][:rowBytes]...), rest[q][rowBytes:]
+		dst, came[q] = append(dst, came[q][:rowBytes]...), came[q][rowBytes:]
 	}
-	for q, b := range rest {
+	for q, b := range came {
 		if len(b) > 0 {
-			return nil, fmt.Errorf("infer: worker %d sends %d bytes of rows beyond those that were asked for", q, len(b))
+			return fmt.Errorf("infer: worker %d sends %d bytes more than were asked for", q, len(b))
 		}
 	}
-	return rows, nil
+	return nil
 }
 
 // hidden brings rows of the layer below, or features, from their owners.
@@ -447,13 +463,9 @@ func (o *owners) fill(ctx context.Context, input, t int, ids []uint32, elem kern
 	if err != nil {
 		return kernels.Tensor{}, err
 	}
-	rows, err := joinRows(ids, cols*elem.Size(), came)
-	if err != nil {
-		return kernels.Tensor{}, err
-	}
 	return o.e.step.Feed.Hidden(t, elem, len(ids), cols, func(dst []byte) error {
-		copy(dst, rows)
-		return nil
+		o.rest = append(o.rest[:0], came...)
+		return join(dst[:0], ids, cols*elem.Size(), o.rest)
 	})
 }
 
@@ -500,8 +512,12 @@ func (o *owners) round(ctx context.Context, asks byte, input int, ids []uint32) 
 	if err != nil {
 		return nil, err
 	}
-	answers, some := make([][]byte, len(came)), false
+	if o.answers == nil {
+		o.answers = make([][]byte, len(came))
+	}
+	some := false
 	for q, b := range came {
+		o.answers[q] = o.answers[q][:0]
 		if len(b) < 5 || len(b)%4 != 1 {
 			return nil, fmt.Errorf("infer: worker %d asks with %d bytes", q, len(b))
 		}
@@ -509,18 +525,18 @@ func (o *owners) round(ctx context.Context, asks byte, input int, ids []uint32) 
 			continue
 		}
 		some = true
-		if answers[q], err = o.answer(ctx, q, b); err != nil {
+		if o.answers[q], err = o.answer(ctx, o.answers[q], q, b); err != nil {
 			return nil, err
 		}
 	}
 	if !some {
 		return nil, nil
 	}
-	return o.e.Workers.Exchange(ctx, answers)
+	return o.e.Workers.Exchange(ctx, o.answers)
 }
 
-// answer returns what worker q asks for by the message b.
-func (o *owners) answer(ctx context.Context, q int, b []byte) (answer []byte, err error) {
+// answer appends to answer what worker q asks for by the message b.
+func (o *owners) answer(ctx context.Context, answer []byte, q int, b []byte) ([]byte, error) {
 	input, d := int(binary.LittleEndian.Uint32(b[1:])), o.e.data
 	if inputs := len(d.Types) + len(d.EdgeTables); input >= inputs {
 		return nil, fmt.Errorf("infer: worker %d asks for input %d of %d", q, input, inputs)
@@ -556,6 +572,7 @@ func (o *owners) answer(ctx context.Context, q int, b []byte) (answer []byte, er
 	} else {
 		table = o.tables[input]
 	}
-	answer = make([]byte, len(o.rows)*table.RowBytes())
+	n := len(o.rows) * table.RowBytes()
+	answer = slices.Grow(answer, n)[:n]
 	return answer, table.Peek(ctx, answer, o.rows)
 }

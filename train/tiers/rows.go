@@ -37,8 +37,9 @@ func OpenRows(
 			t.Close()
 		}
 	}()
-	t.heap = HeapLimit{Budget: t.total - t.sumBytes() - rowsFileBytes, Least: t.total / 8}
-	t.spare = kernels.LimitSpare(t.total / 32)
+	n := t.hosted() // the heap, and spare memory, are the process's
+	t.heap = HeapLimit{Budget: (t.total-t.sumBytes())*n - rowsFileBytes, Least: t.total / 8 * n}
+	t.spare = kernels.LimitSpare(t.total / 32 * n)
 	var all, largest int64 // bytes of files
 	var files []store.SectionFile
 	measure := func(bytes int64, of func() []store.SectionFile) {
