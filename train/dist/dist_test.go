@@ -420,8 +420,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// TestLaunchedBySlurm: srun starts processes that find each other by PMIx or PMI-2, or not at all.
-func TestLaunchedBySlurm(t *testing.T) {
+// TestSlurm: srun starts processes that find each other by PMIx or PMI-2, or not at all.
+func TestSlurm(t *testing.T) {
 	env := func(values ...string) func(string) string {
 		return func(key string) string {
 			if i := slices.Index(values, key); i >= 0 && i%2 == 0 {
