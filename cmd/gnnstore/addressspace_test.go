@@ -40,6 +40,14 @@ func TestAddressSpace(t *testing.T) {
 	refused("--memory is 8 GiB", "generate", "reddit", filepath.Join(work, "o.gnn"), "--memory", "8GiB")
 	refused("d.gnn has .* to map, and --memory is 8 GiB", append(train, "--memory", "8GiB", "--run", filepath.Join(work, "other"))...)
 	require.NoFileExists(t, filepath.Join(work, "other"))
+	parts, own := filepath.Join(work, "parts"), filepath.Join(work, "byparts")
+	ends(0, "partition", data, parts, "--parts", "2")
+	train[1], train[3] = parts, own
+	ends(0, train...)
+	for _, args := range [][]string{append(train, "--run", filepath.Join(work, "more")), {"eval", own}, {"predict", own, filepath.Join(work, "p.csv")}} {
+		refused("part-[01].gnn has .* to map, and --memory is 8 GiB", append(args, "--memory", "8GiB")...)
+	}
+	require.NoFileExists(t, filepath.Join(work, "p.csv"))
 	large, err := os.Create(filepath.Join(data, "large"))
 	require.NoError(t, err)
 	require.NoError(t, large.Truncate(8<<30)) // a hole

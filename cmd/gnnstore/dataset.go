@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/dist"
 )
 
 // openDataset opens the whole dataset at path, and maps all of it. memory is the budget in bytes
@@ -40,6 +41,14 @@ func openAny(stderr io.Writer, path string, memory int64) (*store.Dataset, error
 			"gnnstore verify checks all of it, and ingesting it again makes version %d\n", path, ds.Manifest().Version, store.Version)
 	}
 	return ds, err
+}
+
+// openPart opens the worker's part of a directory of parts. memory is as for openDataset.
+func openPart(path string, memory int64, g *dist.Group) (*store.Dataset, error) {
+	if err := mapDataset(store.PartPath(path, g.Rank()), memory); err != nil {
+		return nil, err
+	}
+	return store.OpenPart(path, g.Rank(), g.Size())
 }
 
 // openGraph opens a dataset for a command that works on relations. It refuses a dataset that has

@@ -104,7 +104,7 @@ func (o *networkOptions) use(stderr io.Writer, p *progress, dir *run.Dir, path s
 	memory := cmp.Or(o.MemoryBytes, of.MemoryBytes)
 	u := &usedRun{dir: dir}
 	if o.group.Size() > 1 {
-		u.ds, err = store.OpenPart(path, o.group.Rank(), o.group.Size())
+		u.ds, err = openPart(path, memory, o.group)
 		return u, err
 	}
 	if !of.Streams() {

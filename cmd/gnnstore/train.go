@@ -178,7 +178,7 @@ func (o *trainOptions) open(stderr io.Writer, path string, g *dist.Group) (*stor
 		return nil, err
 	}
 	if store.IsParts(path) {
-		ds, err := o.openPart(path, g)
+		ds, err := openPart(path, o.MemoryBytes, g)
 		if err == nil {
 			o.chooseModel(stderr, ds.Manifest())
 		}

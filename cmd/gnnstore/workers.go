@@ -67,14 +67,6 @@ func (o *trainOptions) useParts(path string, parts int, way dist.Way, workers in
 	return parts, nil
 }
 
-// openPart opens the worker's part of a directory of parts.
-func (o *trainOptions) openPart(path string, g *dist.Group) (*store.Dataset, error) {
-	if err := mapDataset(store.PartPath(path, g.Rank()), o.MemoryBytes); err != nil {
-		return nil, err
-	}
-	return store.OpenPart(path, g.Rank(), g.Size())
-}
-
 // resumeWorkers sets Dist to the number of workers that the run had.
 func (o *trainOptions) resumeWorkers(record *run.Record) {
 	if o.Dist = ""; record.Workers > 1 {
