@@ -23,8 +23,8 @@ func read(t *testing.T, name string) []byte {
 	return b
 }
 
-// TestMPIJob: the job has no field that the operator, or Kubernetes, does not know, and what it says
-// twice it says alike.
+// TestMPIJob: the operator and Kubernetes know all fields of the job, and what it says twice it says
+// alike.
 func TestMPIJob(t *testing.T) {
 	text := read(t, "mpijob.yaml")
 	var job v2beta1.MPIJob

@@ -1,5 +1,5 @@
-// The types of the operator and of Kubernetes are for tests of mpijob.yaml alone, so this is a module
-// of its own.
+// Only the tests of mpijob.yaml need the types of the operator and of Kubernetes, so this is a
+// module of its own.
 module github.com/gnnstore/gnnstore/tools/deploy
 
 go 1.26.0

@@ -7,8 +7,8 @@
 #SBATCH --mem=64G
 #SBATCH --signal=TERM@600
 
-# Ten minutes before the time is up, srun sends SIGTERM: all workers stop after one step, and worker 0
-# writes a checkpoint. The same script goes on with the run.
+# Ten minutes before the time is up, srun sends SIGTERM: all workers stop after one step, and
+# worker 0 writes a checkpoint. The same script goes on with the run.
 parts=${PARTS:-/local/papers-parts}     # on each node, part-N.gnn for task N
 shared=${SHARED:-/shared/papers-parts}  # all of them, where every node reads them
 run=${RUN:-/shared/runs/papers}
