@@ -86,6 +86,15 @@ func (p *Part) Row(v NodeID) (row NodeID, own bool) {
 	return RowByRule(v, p.Parts), OwnerByRule(v, p.Parts) == p.Index
 }
 
+// MustRow returns the row of node v. It panics if another part owns v, which is the caller's bug.
+func (p *Part) MustRow(v NodeID) NodeID {
+	row, own := p.Row(v)
+	if !own {
+		panic(fmt.Sprintf("store: node %d is not of part %d of %d", v, p.Index, p.Parts))
+	}
+	return row
+}
+
 // Node is the inverse of Row.
 func (p *Part) Node(row NodeID) NodeID {
 	if p == nil {

@@ -521,16 +521,7 @@ func (r Relation) Lists() sample.Lists {
 }
 
 // Degree returns the number of v's in-neighbours. Of a part, v is a node that it owns.
-func (r Relation) Degree(v uint32) int { return r.Graph.Degree(own(r.part, v)) }
-
-// own returns v's row in a part, or v if there is none. It panics if another part owns v.
-func own(part *store.Part, v uint32) uint32 {
-	row, ok := part.Row(v)
-	if !ok {
-		panic("data: the list of a node that another part owns")
-	}
-	return row
-}
+func (r Relation) Degree(v uint32) int { return r.Graph.Degree(r.part.MustRow(v)) }
 
 // ownGraph has the lists of the nodes that a part owns.
 type ownGraph struct {
@@ -538,7 +529,7 @@ type ownGraph struct {
 	part *store.Part
 }
 
-func (g ownGraph) Neighbors(v uint32) []uint32 { return g.Graph.Neighbors(own(g.part, v)) }
+func (g ownGraph) Neighbors(v uint32) []uint32 { return g.Graph.Neighbors(g.part.MustRow(v)) }
 
 // ownWeighted is ownGraph with weights.
 type ownWeighted struct {
@@ -547,7 +538,7 @@ type ownWeighted struct {
 }
 
 func (g ownWeighted) Weights(v uint32) []float32 {
-	return store.EdgeValues[float32](g.weights, own(g.part, v))
+	return store.EdgeValues[float32](g.weights, g.part.MustRow(v))
 }
 
 // AtHand returns the relation as a sample.Topology that is read through its map. Where a run is

@@ -219,7 +219,7 @@ type mappedRows struct {
 }
 
 func (m mappedRows) TakeRows(dst []uint32, v uint32, places []uint32) {
-	b := m.Bytes(own(m.part, v))
+	b := m.Bytes(m.part.MustRow(v))
 	for i, p := range places {
 		dst[i] = m.Row(b, int(p))
 	}
@@ -248,7 +248,7 @@ func (m mapped) Columns() int { return len(m.columns) }
 
 func (m mapped) TakeValues(dst []float32, v uint32, places []uint32) {
 	for c, column := range m.columns {
-		b := column.Bytes(own(m.part, v))
+		b := column.Bytes(m.part.MustRow(v))
 		for i, p := range places {
 			dst[i*len(m.columns)+c] = column.Float(b, int(p))
 		}

@@ -12,7 +12,7 @@ import (
 func (e *Evaluator) edgeRows(ctx context.Context, k int, ids []uint32) (kernels.Tensor, error) {
 	n, t := len(e.data.Types)+k, &e.data.EdgeTables[k]
 	if e.owners != nil {
-		return e.owners.fill(ctx, n, n, ids, t.DType(), t.Dim())
+		return e.owners.fill(ctx, n, ids, t.DType(), t.Dim())
 	}
 	return e.step.Feed.Gather(ctx, n, e.edges[k], t.DType(), ids)
 }

@@ -453,17 +453,17 @@ func (o *owners) hidden(ctx context.Context) hiddenRows {
 		default:
 			elem, cols = d.DType(), d.Features.Dim()
 		}
-		return o.fill(ctx, from, from, ids, elem, cols)
+		return o.fill(ctx, from, ids, elem, cols)
 	}
 }
 
-// fill brings rows of an input, of so many columns, for the buffer of type t.
-func (o *owners) fill(ctx context.Context, input, t int, ids []uint32, elem kernels.DType, cols int) (kernels.Tensor, error) {
+// fill brings rows of an input, of so many columns, to its buffer.
+func (o *owners) fill(ctx context.Context, input int, ids []uint32, elem kernels.DType, cols int) (kernels.Tensor, error) {
 	came, err := o.round(ctx, asksRows, input, ids)
 	if err != nil {
 		return kernels.Tensor{}, err
 	}
-	return o.e.step.Feed.Hidden(t, elem, len(ids), cols, func(dst []byte) error {
+	return o.e.step.Feed.Hidden(input, elem, len(ids), cols, func(dst []byte) error {
 		o.rest = append(o.rest[:0], came...)
 		return join(dst[:0], ids, cols*elem.Size(), o.rest)
 	})

@@ -15,27 +15,18 @@ type ownLists struct {
 	nodes int // of the whole
 }
 
-// row returns v's row in the part.
-func (l ownLists) row(v uint32) uint32 {
-	row, own := l.part.Row(v)
-	if !own {
-		panic("tiers: the list of a node that another worker owns")
-	}
-	return row
-}
-
 func (l ownLists) rows(nodes []uint32) []uint32 {
 	rows := make([]uint32, len(nodes))
 	for i, v := range nodes {
-		rows[i] = l.row(v)
+		rows[i] = l.part.MustRow(v)
 	}
 	return rows
 }
 
 func (l ownLists) Nodes() int                  { return l.nodes }
-func (l ownLists) Degree(v uint32) int         { return l.Tier.Degree(l.row(v)) }
-func (l ownLists) Neighbors(v uint32) []uint32 { return l.Tier.Neighbors(l.row(v)) }
-func (l ownLists) Weights(v uint32) []float32  { return l.Tier.Weights(l.row(v)) }
+func (l ownLists) Degree(v uint32) int         { return l.Tier.Degree(l.part.MustRow(v)) }
+func (l ownLists) Neighbors(v uint32) []uint32 { return l.Tier.Neighbors(l.part.MustRow(v)) }
+func (l ownLists) Weights(v uint32) []float32  { return l.Tier.Weights(l.part.MustRow(v)) }
 
 // Resident returns the node of the first row that is not in memory, or the number of nodes. Lists
 // of all lower nodes of the part are in memory, since rows ascend with nodes.
@@ -54,7 +45,7 @@ func (l ownLists) ReadWeights(
 }
 
 func (l ownLists) TakeValues(dst []float32, v uint32, places []uint32) {
-	l.Tier.TakeValues(dst, l.row(v), places)
+	l.Tier.TakeValues(dst, l.part.MustRow(v), places)
 }
 
 func (l ownLists) ReadValues(
@@ -64,7 +55,7 @@ func (l ownLists) ReadValues(
 }
 
 func (l ownLists) TakeRows(dst []uint32, v uint32, places []uint32) {
-	l.Tier.TakeRows(dst, l.row(v), places)
+	l.Tier.TakeRows(dst, l.part.MustRow(v), places)
 }
 
 func (l ownLists) ReadRows(ctx context.Context, nodes []uint32, serve func(i, from int, part []uint32) error) error {
@@ -76,5 +67,5 @@ func (l ownLists) SelfLoops(ctx context.Context) (count func(v uint32) int, err 
 	if err != nil {
 		return nil, err
 	}
-	return func(v uint32) int { return loops(l.row(v)) }, nil
+	return func(v uint32) int { return loops(l.part.MustRow(v)) }, nil
 }
