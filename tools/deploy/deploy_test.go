@@ -65,7 +65,7 @@ func TestMPIJob(t *testing.T) {
 // TestSlurm: the script parses, copies a part once, and starts a worker for each task.
 func TestSlurm(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"bin", "shared/part-1.gnn"} {
+	for _, name := range []string{"bin", "shared/part-1.gnn", "local/part-1.gnn.copy"} { // .copy: interrupted
 		require.NoError(t, os.MkdirAll(dir+"/"+name, 0o777))
 	}
 	require.NoError(t, os.WriteFile(dir+"/shared/part-1.gnn/manifest.json", nil, 0o666))

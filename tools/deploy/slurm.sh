@@ -13,10 +13,12 @@ parts=${PARTS:-/local/papers-parts}     # on each node, part-N.gnn for task N
 shared=${SHARED:-/shared/papers-parts}  # all of them, where every node reads them
 run=${RUN:-/shared/runs/papers}
 
-# Each node gets its part once.
+# Each node gets its part once. A copy that was interrupted is made anew.
 srun --ntasks-per-node=1 sh -c '
 	part=part-$SLURM_PROCID.gnn
-	mkdir -p "$1" && [ -e "$1/$part" ] || { cp -r "$2/$part" "$1/$part.copy" && mv "$1/$part.copy" "$1/$part"; }
+	mkdir -p "$1" && [ -e "$1/$part" ] || {
+		rm -rf "$1/$part.copy" && cp -r "$2/$part" "$1/$part.copy" && mv "$1/$part.copy" "$1/$part"
+	}
 ' copy "$parts" "$shared" || exit
 
 # Open MPI finds the others by PMIx; with MPICH give --mpi=pmi2.
