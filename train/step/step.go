@@ -105,6 +105,11 @@ func InputOf(b *sample.Batch, rows ...kernels.Tensor) Input {
 	return Input{Layers: b.Layers, Seeds: b.Seeds, Rows: rows}
 }
 
+// hasSeeds reports whether the batch has a seed: of a small batch, a worker may have none.
+func (in *Input) hasSeeds() bool {
+	return slices.ContainsFunc(in.Seeds, func(ids []uint32) bool { return len(ids) > 0 })
+}
+
 // LossError is a loss that is not finite. Neither its step nor the ones that were launched since
 // have changed weights, learnt rows or slots.
 type LossError struct{ Loss float64 }
@@ -133,7 +138,7 @@ type Launched struct {
 func (s *Stepper) Compute(in Input) (err error) {
 	s.Feed.turn()
 	s.learnt, s.now = s.learnt[:0], Launched{s: s, held: in.Held, updates: s.Optim.Steps()}
-	if !slices.ContainsFunc(in.Seeds, func(ids []uint32) bool { return len(ids) > 0 }) {
+	if !in.hasSeeds() {
 		s.now.tally = func() Tally { return Tally{} }
 		return nil
 	}
@@ -223,9 +228,13 @@ func (s *Stepper) Update(rate float64, reduce func(grads []kernels.Tensor) error
 }
 
 // Rehearse takes a batch forwards and backwards and leaves the weights and slots as they are and
-// the gradients zero: so that the memory of a step is there, and known.
+// the gradients zero: so that the memory of a step is there, and known. A batch without seeds takes
+// none.
 func (s *Stepper) Rehearse(in Input) error {
 	s.Feed.turn()
+	if !in.hasSeeds() {
+		return nil
+	}
 	graphs := s.begin(in)
 	if _, err := s.Task.Loss(s.Tape, s.Feed, s.Model.Forward(s.Tape, s.leaves(in.Rows), graphs, s.pass(in)), in); err != nil {
 		return err
