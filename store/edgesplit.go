@@ -82,6 +82,16 @@ func (s *EdgeSplit) files() (fs []*File) {
 	return fs
 }
 
+// HeldBytes returns the bytes of the relation's held-out edges.
+func (r *Relation) HeldBytes() (n int64) {
+	if r.EdgeSplit != nil {
+		for _, f := range r.EdgeSplit.files() {
+			n += f.Bytes
+		}
+	}
+	return n
+}
+
 // maxSplitName bounds the length of an edge split's name, which holds the specification that made
 // it.
 const maxSplitName = 1000
@@ -129,8 +139,14 @@ func (r *Relation) checkEdgeSplit() (errs []error) {
 		if (part.PoolSrc == nil) != (part.PoolDst == nil) || part.PoolSrc != nil && part.PoolSrc.Rows != part.PoolDst.Rows {
 			fail("%v: the two ends of its pool are not as many", p)
 		}
+		if len(part.Columns) != len(s.Valid.Columns) {
+			fail("%v: %d columns, and valid has %d", p, len(part.Columns), len(s.Valid.Columns))
+		}
 		for j := range part.Columns {
 			c := &part.Columns[j]
+			if v := s.Valid.Columns; j < len(v) && v[j].Name != c.Name {
+				fail("%v: column %s, where valid has %s", p, c.Name, v[j].Name)
+			}
 			if k, ok := r.column(c.Name); !ok || r.Columns[k].Elem != c.Elem {
 				fail("%v: column %s of %v, and the relation has no such", p, c.Name, c.Elem)
 			}

@@ -162,3 +162,47 @@ func (s *EdgeSplitWriter) Close() error {
 	s.w.manifest.Relations[i].EdgeSplit = &s.split
 	return nil
 }
+
+// CopyEdgeSplit writes the edge split of relation i of d to w, which must have that relation. It is
+// called inside [Guard].
+func (d *Dataset) CopyEdgeSplit(w *Writer, i int) error {
+	r := &d.manifest.Relations[i]
+	spec := EdgeSplitSpec{Name: r.EdgeSplit.Name}
+	for _, c := range r.EdgeSplit.Valid.Columns { // both parts have the same
+		spec.Columns = append(spec.Columns, ColumnSpec{Name: c.Name, Elem: c.Elem})
+	}
+	for p, part := range r.EdgeSplit.parts() {
+		if part.SrcNegatives != nil {
+			spec.SrcNegatives[p] = int(part.SrcNegatives.Cols)
+		}
+		if part.DstNegatives != nil {
+			spec.DstNegatives[p] = int(part.DstNegatives.Cols)
+		}
+		spec.Pool[p] = part.PoolSrc != nil
+	}
+	s, err := w.NewEdgeSplit(r.Src, r.Name, r.Dst, spec)
+	if err != nil {
+		return err
+	}
+	for p := range HeldTest + 1 {
+		h, _ := d.HeldEdges(i, p)
+		src, dst := h.Ends()
+		var columns [][]byte
+		for _, c := range spec.Columns {
+			columns = append(columns, h.Column(c.Name))
+		}
+		if err := s.Append(p, src, dst, columns...); err != nil {
+			return err
+		}
+		for n := range h.Len() {
+			if err := s.AppendNegatives(p, h.SrcNegatives(n), h.DstNegatives(n)); err != nil {
+				return err
+			}
+		}
+		src, dst = h.Pool()
+		if err := s.AppendPool(p, src, dst); err != nil {
+			return err
+		}
+	}
+	return s.Close()
+}

@@ -16,6 +16,7 @@ type Graph struct {
 	columns  []EdgeColumn
 	sources  int64 // the number of source nodes
 	part     *Part
+	blocks   blocks
 	path     string
 	files    [2]SectionFile // of offsets and neighbours
 }
@@ -41,6 +42,10 @@ func (d *Dataset) Graph(i int) *Graph {
 		part:     d.manifest.Part,
 		path:     d.path,
 		files:    [2]SectionFile{offsets.open(d.path), neighbors.open(d.path)},
+	}
+	if r.Blocks != nil {
+		s := d.sections[r.Blocks.Path]
+		g.blocks = blocks{cast[uint64](s.payload()), s, uint64(d.manifest.EdgesOf(i))}
 	}
 	for j := range r.Columns {
 		c := &r.Columns[j]

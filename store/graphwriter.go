@@ -9,6 +9,7 @@ type GraphWriter struct {
 	offsets   *sectionWriter
 	neighbors *sectionWriter
 	columns   []*sectionWriter
+	blocks    *sectionWriter // nil without AppendBlock
 	nodes     int64
 	end       uint64 // offset behind the last node's list
 }
@@ -53,6 +54,18 @@ func (w *Writer) AddRelation(src, name, dst string, symmetric bool, columns ...C
 // ReverseOf declares that the relation has the reversed edges of the relation with this Key: see
 // [Relation].
 func (g *GraphWriter) ReverseOf(key string) { g.relation.ReverseOf = key }
+
+// AppendBlock writes the number that the first edge of the next block has in the whole: see
+// [Relation].Blocks.
+func (g *GraphWriter) AppendBlock(edge uint64) (err error) {
+	if g.blocks == nil {
+		g.relation.Blocks = new(File)
+		if g.blocks, err = g.w.section(g.relation.blocksPath(), U64, 1, 8, 0); err != nil {
+			return err
+		}
+	}
+	return g.blocks.append(bytesOf([]uint64{edge}))
+}
 
 // Append writes the in-neighbours of the next node, ascending, and for each column the values of
 // these edges as little-endian bytes.
@@ -119,6 +132,10 @@ func (g *GraphWriter) Close() error {
 	err = cmp.Or(err, err2)
 	for i, c := range g.columns {
 		g.relation.Columns[i].Values, err2 = c.close(g.relation.Edges)
+		err = cmp.Or(err, err2)
+	}
+	if g.blocks != nil {
+		*g.relation.Blocks, err2 = g.blocks.close(g.blocks.next() / 8)
 		err = cmp.Or(err, err2)
 	}
 	if err == nil {

@@ -120,6 +120,9 @@ type Relation struct {
 	ReverseOf string `json:"reverse_of,omitempty"`
 	Offsets   File   `json:"offsets"`   // U64, one more row than Dst has nodes
 	Neighbors File   `json:"neighbors"` // U32, ascending within a node
+	// Blocks is only in a part: U64, for each block of the part's rows the number of its first edge
+	// in the whole. A block is a run of rows whose nodes follow each other in the whole.
+	Blocks *File `json:"blocks,omitempty"`
 	// Columns are the values of the edges.
 	Columns []Column `json:"columns,omitempty"`
 	// EdgeSplit holds the edges that were held out. They appear in none of the fields above.
@@ -195,6 +198,9 @@ func (m *Manifest) Files() []*File {
 	}
 	for i := range m.Relations {
 		fs = append(fs, &m.Relations[i].Offsets, &m.Relations[i].Neighbors)
+		if f := m.Relations[i].Blocks; f != nil {
+			fs = append(fs, f)
+		}
 		for j := range m.Relations[i].Columns {
 			fs = append(fs, &m.Relations[i].Columns[j].Values)
 		}
@@ -419,6 +425,11 @@ func (m *Manifest) validate() error {
 			shape(&r.Neighbors, r.neighborsPath(), U32, r.Edges, 1),
 			r.checkColumns())
 		relations[r.Key()] = r
+		if r.Blocks != nil && m.Part == nil {
+			fail("relation %s: only a part has blocks", r.Key())
+		} else if r.Blocks != nil {
+			errs = append(errs, shape(r.Blocks, r.blocksPath(), U64, m.Part.blocks(m.Stored(n)), 1))
+		}
 		for j := range r.Columns {
 			c := &r.Columns[j]
 			errs = append(errs, shape(&c.Values, r.columnPath(j), c.Elem, r.Edges, 1))

@@ -89,6 +89,7 @@ func (t *NodeType) namesPath(by string, i int) string {
 
 func (r *Relation) offsetsPath() string   { return "topo/" + r.Key() + "/offsets.u64" }
 func (r *Relation) neighborsPath() string { return "topo/" + r.Key() + "/neighbors.u32" }
+func (r *Relation) blocksPath() string    { return "part/" + r.Key() + "/blocks.u64" }
 
 func (r *Relation) columnPath(i int) string {
 	return fmt.Sprintf("topo/%s/%s.%v", r.Key(), r.Columns[i].Name, r.Columns[i].Elem)

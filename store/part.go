@@ -12,7 +12,7 @@ import (
 // Part describes a dataset that is one of several parts of a whole. It stores neighbour lists,
 // columns of edges, original ids and features only for the nodes that it owns, in ascending order.
 // The same rule deals out the rows of edge tables. NodeType.Count, the ids in neighbour lists,
-// labels and splits are the same as in the whole.
+// labels, splits and held-out edges are the same as in the whole.
 //
 // So an index into a Graph's lists, an IDs or a Features is a row of the part: see [RowByRule].
 type Part struct {
@@ -174,9 +174,6 @@ func (p *Part) check(m *Manifest) error {
 		r := &m.Relations[i]
 		if p.Edges[i] < r.Edges {
 			fail("relation %s: %d edges, more than the whole's %d", r.Key(), r.Edges, p.Edges[i])
-		}
-		if r.EdgeSplit != nil {
-			fail("relation %s: a part cannot have an edge split", r.Key())
 		}
 	}
 	for i, rows := range p.Rows {

@@ -31,6 +31,71 @@ func TestOwnersByRule(t *testing.T) {
 	})
 }
 
+// TestBlocksByRule: the nodes of a block's rows follow each other, and blocks follow each other.
+func TestBlocksByRule(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		parts := rapid.IntRange(2, 9).Draw(t, "parts")
+		p := &Part{Parts: parts, Index: rapid.IntRange(0, parts-1).Draw(t, "index")}
+		rows := rapid.Int64Range(0, singles+3*dealt).Draw(t, "rows")
+		next := int64(0)
+		for row := range NodeID(rows) {
+			block := blockByRule(int64(row))
+			if BeginsBlockByRule(row) {
+				require.Equal(t, next, block)
+				require.Equal(t, int64(row), blockRowByRule(block))
+				next++
+			} else if p.Node(row) != p.Node(row-1)+1 || block != next-1 {
+				t.Fatalf("row %d is in block %d", row, block)
+			}
+		}
+		require.Equal(t, next, p.blocks(rows))
+	})
+}
+
+// TestBlocksVerified: blocks that overlap, or that end beyond the whole, are reported.
+func TestBlocksVerified(t *testing.T) {
+	for _, c := range []struct {
+		first []uint64
+		want  string
+	}{
+		{[]uint64{0, 2, 6}, ""},
+		{[]uint64{0, 1, 6}, "block 1 begins with edge 1 of 8, and the blocks before it end at 2"},
+		{[]uint64{0, 2, 7}, "block 2 begins with edge 7 of 8, and the blocks before it end at 3"},
+		{[]uint64{0, 2, 1 << 63}, "block 2 begins with edge 9223372036854775808 of 8"},
+	} {
+		path := filepath.Join(t.TempDir(), "part.gnn")
+		w, err := Create(path, WriterOptions{})
+		require.NoError(t, err)
+		nodes, err := w.NewPartOfNodes("node", 6, 3)
+		require.NoError(t, err)
+		require.NoError(t, nodes.AppendOriginal([]int64{0, 2, 4}))
+		require.NoError(t, nodes.AppendOrder([]NodeID{0, 1, 2}))
+		require.NoError(t, nodes.Close())
+		g, err := w.AddRelation("node", "to", "node", false)
+		require.NoError(t, err)
+		for i, list := range [][]NodeID{{1, 2}, {5}, {0, 3}} {
+			require.NoError(t, g.AppendBlock(c.first[i]))
+			require.NoError(t, g.Append(list))
+		}
+		require.NoError(t, g.Close())
+		_, err = w.Seal(Manifest{Name: "part", Order: "original", Part: &Part{
+			Of: strings.Repeat("0a", 16), Parts: 2, Owner: ByRule, Edges: []int64{8}, Rows: []int64{},
+		}})
+		require.NoError(t, err)
+		d, err := Open(path)
+		require.NoError(t, err)
+		problems, err := d.Verify(t.Context(), nil)
+		require.NoError(t, err)
+		if c.want == "" {
+			require.Empty(t, problems)
+		} else {
+			require.Len(t, problems, 1)
+			require.ErrorContains(t, problems[0], c.want)
+		}
+		require.NoError(t, d.Close())
+	}
+}
+
 // TestRuleOfLargeIDs: the rule holds up to the last id.
 func TestRuleOfLargeIDs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -66,8 +131,13 @@ func TestHostilePart(t *testing.T) {
 		"tables":         {func(_ *Manifest, p *Part) { p.Rows = nil }, "counts for 1 relations and 0 tables"},
 		"fewer edges":    {func(_ *Manifest, p *Part) { p.Edges[0]-- }, "more than the whole's"},
 		"rows of others": {func(_ *Manifest, p *Part) { p.Parts = 2 }, "belongs"},
-		"names":          {func(m *Manifest, _ *Part) { withNames(m) }, "a part cannot have names"},
-		"stream":         {func(m *Manifest, p *Part) { withStream(m); p.Rows = append(p.Rows, 2) }, "a part cannot have streams"},
+		"blocks": {func(m *Manifest, _ *Part) {
+			r := &m.Relations[0]
+			r.Blocks = &File{Path: r.blocksPath(), Elem: U64, Rows: 1, Cols: 1, Stride: 8}
+		}, "blocks.u64"},
+		"blocks of a whole": {func(m *Manifest, _ *Part) { m.Part, m.Relations[0].Blocks = nil, &File{Elem: U64} }, "only a part has blocks"},
+		"names":             {func(m *Manifest, _ *Part) { withNames(m) }, "a part cannot have names"},
+		"stream":            {func(m *Manifest, p *Part) { withStream(m); p.Rows = append(p.Rows, 2) }, "a part cannot have streams"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := decodeManifest(sealed(t, func(m *Manifest) { c.change(m, asPart(m)) }))

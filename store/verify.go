@@ -54,6 +54,9 @@ func (d *Dataset) verify(ctx context.Context, wanted func(path string) bool, pro
 		src, _ := d.NodeType(g.Relation.Src)
 		v.check(&g.Relation.Offsets, g.checkOffsets)
 		v.check(&g.Relation.Neighbors, func() error { return g.checkNeighbors(uint32(src.Count)) }, &g.Relation.Offsets)
+		if f := g.Relation.Blocks; f != nil {
+			v.check(f, g.checkBlocks, &g.Relation.Offsets)
+		}
 		rows := d.edgeRows(g.Relation)
 		for j := range g.columns {
 			c := &g.columns[j]

@@ -268,6 +268,9 @@ func (w *writer) checkSpace(out string) error {
 	for _, s := range w.m.Splits {
 		need += uint64(s.Train.Bytes+s.Valid.Bytes+s.Test.Bytes) * uint64(w.Parts-1)
 	}
+	for i := range w.m.Relations {
+		need += uint64(w.m.Relations[i].HeldBytes()) * uint64(w.Parts-1)
+	}
 	usage, err := w.FS.GetDiskUsage(filepath.Dir(out))
 	if errors.Is(err, vfs.ErrUnsupported) || err == nil && usage.AvailBytes >= need {
 		return nil
@@ -289,11 +292,6 @@ func (w *writer) skip() {
 			note("names of type %s: they stay with the whole", t.Name)
 		}
 	}
-	for _, r := range w.m.Relations {
-		if r.EdgeSplit != nil {
-			note("held-out edges of %s: links are trained on the whole", r.Key())
-		}
-	}
 }
 
 // some writes the parts from lo to hi in one pass over the whole.
@@ -313,7 +311,7 @@ func (w *writer) some(lo, hi int) (err error) {
 		}
 		p.parts = append(p.parts, part)
 	}
-	for _, step := range []func() error{p.nodes, p.relations, p.tables, p.labels, p.encodings} {
+	for _, step := range []func() error{p.nodes, p.relations, p.held, p.tables, p.labels, p.encodings} {
 		if err := store.Guard(step); err != nil {
 			return err
 		}

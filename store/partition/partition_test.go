@@ -55,6 +55,15 @@ func rich(nodes int) storetest.Spec {
 		}
 		s.Neighbors = append(s.Neighbors, list)
 	}
+	held := func(n int) (h storetest.HeldEdges) {
+		for i := range store.NodeID(n) {
+			h.Src, h.Dst = append(h.Src, i), append(h.Dst, 2*i)
+			h.DstNegatives = append(h.DstNegatives, []store.NodeID{i + 1, i + 2})
+			h.PoolSrc, h.PoolDst = append(h.PoolSrc, 3), append(h.PoolDst, i)
+		}
+		return h
+	}
+	s.EdgeSplit = &storetest.EdgeSplit{Valid: held(9), Test: held(17)}
 	for v := range store.NodeID(nodes) {
 		switch v % 5 {
 		case 0:
@@ -73,9 +82,13 @@ func rich(nodes int) storetest.Spec {
 func TestPartsHaveAll(t *testing.T) {
 	for name, path := range map[string]string{
 		"rich": storetest.Build(t, rich(900)), "typed": storetest.BuildTyped(t, storetest.Library(120, 3, 1)),
-		"small": storetest.Build(t, rich(40)),
+		"small": storetest.Build(t, rich(40)), "trust": storetest.BuildTyped(t, storetest.Trust(90, true, true)),
+		"large": storetest.Build(t, rich(4096*2+900)),
 	} {
 		for _, parts := range []int{2, 3, together + 5} {
+			if name == "large" && parts > 2 {
+				continue // with more parts, no block has several nodes
+			}
 			t.Run(name+" "+strconv.Itoa(parts), func(t *testing.T) {
 				whole, out := open(t, path), filepath.Join(t.TempDir(), "parts")
 				report, err := Write(t.Context(), whole, out, Options{Parts: parts, FS: storetest.NoSync})
@@ -127,6 +140,20 @@ func compare(t *testing.T, whole *store.Dataset, dir string, parts int, report *
 			edges += g.Edges()
 			require.Equal(t, all.Sources(), g.Sources())
 			require.Equal(t, m.Relations[i].Edges, own.EdgesOf(i))
+			require.Equal(t, m.Relations[i].EdgeSplit, own.Relations[i].EdgeSplit)
+			here := int64(0)
+			for e := range all.Edges() {
+				u, v := all.Edge(e)
+				src, dst, at, ok := g.OwnEdge(e)
+				owned := store.OwnerByRule(v, parts) == q
+				if ok != owned || ok && (src != u || dst != v || at != here) {
+					require.Fail(t, "an edge", "%d from %d to %d is %d from %d to %d, %v", e, u, v, at, src, dst, ok)
+				}
+				if ok {
+					here++
+				}
+			}
+			require.Equal(t, g.Edges(), here)
 			for v := range uint32(all.Nodes()) {
 				row, ok := own.Part.Row(v)
 				if !ok {

@@ -83,10 +83,15 @@ func (p *pass) relations() error {
 				graphs[i].ReverseOf(of)
 			}
 		}
-		values := make([][]byte, len(columns))
+		values, edge := make([][]byte, len(columns)), uint64(0)
 		for n := range g.Nodes() {
 			v := uint32(n)
 			if i, ok := p.owner(v); ok {
+				if store.BeginsBlockByRule(store.RowByRule(v, p.Parts)) {
+					if err := graphs[i].AppendBlock(edge); err != nil {
+						return err
+					}
+				}
 				list := g.Neighbors(v)
 				for _, u := range list {
 					if int(u) >= g.Sources() {
@@ -104,6 +109,7 @@ func (p *pass) relations() error {
 					return err
 				}
 			}
+			edge += uint64(g.Degree(v))
 			if n%every == 0 {
 				if err := p.progress("write lists", int64(n), int64(g.Nodes()), "nodes"); err != nil {
 					return err
@@ -222,6 +228,25 @@ func (p *pass) label(part *store.Writer, l *store.Labels, nodes int64) (err erro
 		}
 	}
 	return w.Close(l.Classes())
+}
+
+// held copies the held-out edges to each part, whole: every worker measures all of them.
+func (p *pass) held() error {
+	for r := range p.m.Relations {
+		of := &p.m.Relations[r]
+		if of.EdgeSplit == nil {
+			continue
+		}
+		for _, part := range p.parts {
+			if err := p.ds.CopyEdgeSplit(part, r); err != nil {
+				return err
+			}
+			if err := p.ctx.Err(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // encodings copies the encodings of columns to each part.
