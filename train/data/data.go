@@ -107,6 +107,9 @@ type Options struct {
 	// Together learns the links of all relations where Target names none and they are within one
 	// type.
 	Together bool
+	// Gather returns the bytes that each worker gives, by worker, where each opens its own part.
+	// All of them call it. Default nil: the dataset is a whole, or EdgeLabel is empty.
+	Gather func(own []byte) ([][]byte, error)
 	// Relation is the one relation to use, by name or key; empty: all of them.
 	Relation string
 	// Inputs gives the input of a type's nodes, by its name: Table, Embed or Constant. A type that
@@ -153,9 +156,6 @@ func Open(ds *store.Dataset, o Options) (*Data, error) {
 			t.Features = o.Learnt[t.Name]
 		}
 	}
-	if o.Links && d.OwnPart() != nil {
-		return nil, d.fail("it is a part, and training on links or edges needs the whole dataset")
-	}
 	if o.Links {
 		err = d.openLinks(o.Target, o.Uses, o.Together)
 	} else {
@@ -174,7 +174,7 @@ func Open(ds *store.Dataset, o Options) (*Data, error) {
 	case o.LabelOfEdges != nil:
 		d.EdgeLabel = o.LabelOfEdges
 	case o.EdgeLabel != "":
-		if err := d.openEdgeLabel(o.EdgeLabel); err != nil {
+		if err := d.openEdgeLabel(o.EdgeLabel, o.Gather); err != nil {
 			return nil, err
 		}
 	}
@@ -518,6 +518,27 @@ func (r Relation) Lists() sample.Lists {
 		return r.Graph
 	}
 	return weightedGraph{r.Graph, r.Weights}
+}
+
+// Has reports whether the dataset has v's list: a part has only the lists of nodes that it owns.
+func (r Relation) Has(v uint32) bool {
+	_, own := r.part.Row(v)
+	return own
+}
+
+// Linked reports whether v's list, which the dataset has, contains u.
+func (r Relation) Linked(u, v uint32) bool {
+	_, linked := slices.BinarySearch(r.Neighbors(r.part.MustRow(v)), u)
+	return linked
+}
+
+// OwnLists yields the nodes whose lists the dataset has, with their in-neighbours.
+func (r Relation) OwnLists(yield func(v uint32, list []uint32) bool) {
+	for row := range uint32(r.Nodes()) {
+		if !yield(r.part.Node(row), r.Neighbors(row)) {
+			return
+		}
+	}
 }
 
 // Degree returns the number of v's in-neighbours. Of a part, v is a node that it owns.

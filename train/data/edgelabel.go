@@ -41,7 +41,7 @@ const (
 const maxEdgeClasses = 1000
 
 // openEdgeLabel finds the column that text names, and its classes in all parts of the split.
-func (d *Data) openEdgeLabel(text string) error {
+func (d *Data) openEdgeLabel(text string, gather func(own []byte) ([][]byte, error)) error {
 	r := &d.Relations[d.Links.Relation]
 	name, kind, named := strings.Cut(text, ":")
 	column := r.Column(name)
@@ -57,18 +57,25 @@ func (d *Data) openEdgeLabel(text string) error {
 		return d.fail("the edge split of relation %s holds no edges out, so there is nothing to measure by; ingest it again with larger shares",
 			r.Relation.Key())
 	}
+	if d.OwnPart() != nil && gather == nil {
+		return d.fail("{edge_label} %s: a part has the values of only some edges; "+
+			"give the directory of all parts, or the whole dataset", text)
+	}
 	d.EdgeLabel = l
-	return store.Guard(func() error { return d.findEdgeClasses(text, kind) })
+	return store.Guard(func() error { return d.findEdgeClasses(text, kind, gather) })
 }
 
 // findEdgeClasses reads the column in all parts of the split.
-func (d *Data) findEdgeClasses(text, kind string) error {
+func (d *Data) findEdgeClasses(text, kind string, gather func(own []byte) ([][]byte, error)) error {
 	l, r := d.EdgeLabel, &d.Relations[d.Links.Relation]
 	seen := map[float64]int64{} // edges that are trained on, by class
-	add := func(x float64, edges int64) error {
+	class := func(x float64) float64 {
 		if kind == signLabel {
-			x = float64(l.Class(x))
+			return float64(l.Class(x))
 		}
+		return x
+	}
+	add := func(x float64, edges int64) error { // x is a class
 		if seen[x] += edges; kind != valueLabel && len(seen) > maxEdgeClasses {
 			return d.fail("{edge_label} %s: column %s of relation %s has more than %d different values, which are no classes; take %s:value to learn them as "+
 				"numbers, or %s:sign", text, l.Column.Column.Name, r.Relation.Key(), maxEdgeClasses, l.Column.Column.Name, l.Column.Column.Name)
@@ -84,14 +91,20 @@ func (d *Data) findEdgeClasses(text, kind string) error {
 			if math.IsNaN(x) || math.IsInf(x, 0) {
 				return l.Column.CorruptValue(v, i, float32(x))
 			}
-			if err := add(x, 1); err != nil {
+			if err := add(class(x), 1); err != nil {
 				return err
 			}
 			l.Most = max(l.Most, math.Abs(x))
 			l.Mean += x
 		}
 	}
-	l.Mean /= float64(max(r.Edges(), 1))
+	if d.OwnPart() != nil {
+		if err := l.combine(seen, add, gather); err != nil {
+			return err
+		}
+	}
+	edges := d.AllEdges(d.Links.Relation)
+	l.Mean /= float64(max(edges, 1))
 	for p, h := range []store.HeldEdges{d.Links.Valid, d.Links.Test} {
 		values, err := d.HeldValues(h, store.HeldPart(p), l.Column)
 		if err != nil {
@@ -102,7 +115,7 @@ func (d *Data) findEdgeClasses(text, kind string) error {
 			if math.IsNaN(x) || math.IsInf(x, 0) {
 				return d.corrupt("%v edge %d of relation %s has %v for column %s", store.HeldPart(p), i, r.Relation.Key(), x, l.Column.Column.Name)
 			}
-			if err := add(x, 0); err != nil {
+			if err := add(class(x), 0); err != nil {
 				return err
 			}
 		}
@@ -128,12 +141,52 @@ func (d *Data) findEdgeClasses(text, kind string) error {
 			what = signClasses[int(only)] + " values"
 		}
 		return d.fail("{edge_label} %s: all %d edges of relation %s that are trained on have %s, so there is nothing to tell apart; name another column, "+
-			"or one of its forms", text, r.Edges(), r.Relation.Key(), what)
+			"or one of its forms", text, edges, r.Relation.Key(), what)
 	}
 	if l.sign {
 		l.Classes = signClasses[:]
 	}
 	return nil
+}
+
+// combine adds what other workers have seen in their parts. seen counts this part's edges by class,
+// and add counts another's.
+func (l *EdgeLabel) combine(
+	seen map[float64]int64, add func(x float64, edges int64) error, gather func(own []byte) ([][]byte, error),
+) error {
+	own := appendFloats(nil, l.Most, l.Mean)
+	for x, n := range seen {
+		own = appendFloats(own, x, float64(n))
+	}
+	all, err := gather(own)
+	if err != nil {
+		return err
+	}
+	clear(seen)
+	l.Most, l.Mean = 0, 0
+	for _, b := range all {
+		if len(b)%16 != 0 || len(b) == 0 {
+			return fmt.Errorf("another worker sends %d bytes for the values that it has seen", len(b))
+		}
+		l.Most, l.Mean = max(l.Most, floatAt(b, 0)), l.Mean+floatAt(b, 1)
+		for i := 2; i < len(b)/8; i += 2 {
+			if err := add(floatAt(b, i), int64(floatAt(b, i+1))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func appendFloats(dst []byte, values ...float64) []byte {
+	for _, x := range values {
+		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(x))
+	}
+	return dst
+}
+
+func floatAt(b []byte, i int) float64 {
+	return math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
 }
 
 // signClasses are the names of the classes of signLabel.

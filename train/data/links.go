@@ -86,8 +86,11 @@ func (d *Data) openLinks(name string, uses, together bool) error {
 		return d.fail("{target} %s: it is the reverse of %s, which has the edge split; take that one", name, r.Relation.ReverseOf)
 	case r.Relation.EdgeSplit == nil:
 		return d.fail("{target} %s: its edges are not split; those of %s are", name, someOf(can, " and "))
-	case r.Edges() == 0:
+	case d.AllEdges(chosen) == 0:
 		return d.fail("relation %s has no edges to train on: all of them are held out", r.Relation.Key())
+	}
+	if err := d.checkBlocks(r); err != nil {
+		return err
 	}
 	d.Target = r.Dst
 	d.Links = &Links{Relation: chosen, Mirror: -1, Valid: store.HeldEdges{Part: new(store.HeldOut)}, Test: store.HeldEdges{Part: new(store.HeldOut)}}
@@ -126,7 +129,10 @@ func (d *Data) oneType() (first int, err error) {
 			of.Test, _ = d.Set.HeldEdges(number, store.HeldTest)
 			d.Split = r.Relation.EdgeSplit.Name
 		}
-		l.All, edges = append(l.All, of), edges+r.Edges()
+		if err := d.checkBlocks(&r); err != nil {
+			return 0, err
+		}
+		l.All, edges = append(l.All, of), edges+d.AllEdges(i)
 	}
 	if edges == 0 {
 		return 0, d.fail("no relation has edges to train on: all of them are held out")
@@ -135,6 +141,15 @@ func (d *Data) oneType() (first int, err error) {
 	l.Valid, l.Test = l.All[0].Valid, l.All[0].Test
 	d.Links, d.Target = l, d.Relations[l.Relation].Dst
 	return l.Relation, nil
+}
+
+// checkBlocks refuses a part whose edges cannot be found by their number.
+func (d *Data) checkBlocks(r *Relation) error {
+	if d.OwnPart() != nil && r.Relation.Blocks == nil {
+		return d.fail("relation %s has no blocks, by which its edges are found: an earlier build made this part; "+
+			"run gnnstore partition again", r.Relation.Key())
+	}
+	return nil
 }
 
 // some lists names for an error.

@@ -55,5 +55,5 @@ func baselineOf(ctx context.Context, t task, part tasks.Part) (b *tasks.Baseline
 	}); err != nil {
 		return nil, err
 	}
-	return t.Baseline(nodes)
+	return t.Baseline(ctx, nodes)
 }

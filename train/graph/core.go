@@ -60,6 +60,9 @@ type task interface {
 	Begin(epoch int)
 	Seeds(step int) [][]uint32
 	Without(step int) []sample.Without
+	// Prepare is called before Seeds, once for each n steps that are drawn together, in the order
+	// of steps. It may exchange with other workers.
+	Prepare(ctx context.Context, from, n int) error
 	// Part begins a measurement of a part of the split. It returns the nodes to compute, by type,
 	// or none if there is nothing to measure.
 	Part(ctx context.Context, p tasks.Part) ([][]uint32, error)
@@ -67,7 +70,7 @@ type task interface {
 	// last. It returns nil if there is no such answer. Constant returns the network's answer if the
 	// last measurement saw the same one everywhere, else "". Scale returns about the loss of an
 	// untrained network.
-	Baseline(nodes [][]uint32) (*tasks.Baseline, error)
+	Baseline(ctx context.Context, nodes [][]uint32) (*tasks.Baseline, error)
 	Constant() string
 	Scale() (float64, error)
 
@@ -89,7 +92,7 @@ func (c *core) newTask() (err error) {
 	o := tasks.Options{
 		Metric: c.Metric, ClassWeights: c.ClassWeights, Batch: c.Batch, EpochSteps: c.EpochSteps, Seed: c.Seed, NoLayers: c.Layers == 0,
 		MemoryBytes: c.MemoryBytes / int64(max(c.Hosted, 1)), Width: c.shape().Out, Share: c.share(),
-		Fixed: c.internal.fixed != nil, Unmeasured: c.internal.fixed.unmeasured(),
+		Workers: c.edgeWorkers(), Fixed: c.internal.fixed != nil, Unmeasured: c.internal.fixed.unmeasured(),
 	}
 	switch {
 	case c.data.Links == nil:
@@ -152,7 +155,7 @@ func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks,
 		}
 	}()
 	defer kernels.RecoverMemory(&err)
-	pass, err := c.openData(ds)
+	pass, err := c.openData(ctx, ds)
 	if err != nil {
 		return nil, err
 	}
@@ -204,9 +207,10 @@ func (c *core) unlocked(exchange func() error) error {
 // openData opens the data and settles the options that depend on it. It refuses options that do not
 // fit the data. If an epoch is shorter than a pass over all examples, pass is the steps of that
 // pass, else 0.
-func (c *core) openData(ds *store.Dataset) (pass int, err error) {
+func (c *core) openData(ctx context.Context, ds *store.Dataset) (pass int, err error) {
 	wanted, hidden := dataOptions(c.Options), c.Hidden
 	c.internal.known.complete(&wanted)
+	wanted.Gather = c.gatherOpening(ctx, ds)
 	if c.data, err = data.Open(ds, wanted); err != nil {
 		return 0, err
 	}
@@ -317,8 +321,8 @@ func (c *core) describeData() {
 	if label := c.data.EdgeLabel; label != nil {
 		r := c.data.Relations[l.Relation]
 		c.Result.Edges = &run.EdgesOf{
-			Relation: r.Relation.Key(), Label: c.EdgeLabel, Classes: label.Classes, Train: r.Edges(), Valid: l.Valid.Len(), Test: l.Test.Len(),
-			Decoder: string(c.Decoder),
+			Relation: r.Relation.Key(), Label: c.EdgeLabel, Classes: label.Classes, Train: c.data.AllEdges(l.Relation),
+			Valid: l.Valid.Len(), Test: l.Test.Len(), Decoder: string(c.Decoder),
 		}
 		return
 	}
@@ -327,7 +331,7 @@ func (c *core) describeData() {
 	edges := int64(0)
 	for _, of := range l.All {
 		r := c.data.Relations[of.Relation]
-		keys, edges = append(keys, r.Relation.Key()), edges+r.Edges()
+		keys, edges = append(keys, r.Relation.Key()), edges+c.data.AllEdges(of.Relation)
 	}
 	c.Result.Links = &run.LinksOf{
 		Relation: strings.Join(keys, ", "), Train: edges, Valid: valid, Test: test,
@@ -456,7 +460,10 @@ func (c *core) learning() tiers.Learning {
 // batch draws the batch of a step of the first epoch.
 func (c *core) batch(ctx context.Context, step int) (b *sample.Batch, err error) {
 	draw := func() error {
-		return store.Guard(func() error {
+		return store.Guard(func() (err error) {
+			if err := c.task.Prepare(ctx, step, 1); err != nil {
+				return err
+			}
 			b, err = c.tiers.First(ctx, c.BatchSeeds().At(step), c.task.Seeds(step), c.task.Without(step))
 			return err
 		})

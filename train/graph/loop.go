@@ -54,7 +54,10 @@ func (t *trainer) Train(ctx context.Context, s run.Span, done func(step.Tally, c
 		b.Settle(func() error { return finish(b, l) }, t.Backend.Behind() && !t.CheckpointAfter(s.Epoch, b.Step))
 		return nil
 	}
-	all := pipeline.Steps{From: s.From, To: s.To, BatchSeed: batchSeed, Seeds: t.task.Seeds, Without: t.task.Without}
+	all := pipeline.Steps{
+		From: s.From, To: s.To, BatchSeed: batchSeed,
+		Prepare: t.task.Prepare, Seeds: t.task.Seeds, Without: t.task.Without,
+	}
 	if t.reuse.any() {
 		t.reuse.plans(&all, before)
 	}

@@ -329,7 +329,7 @@ func (n *Network) Measure(ctx context.Context, part string) (m Measured, err err
 		return m, err
 	case ok:
 		m.Value, m.Why, m.Constant = &v, "", n.c.task.Constant()
-		b, err := n.c.task.Baseline(nodes)
+		b, err := n.c.task.Baseline(ctx, nodes)
 		if err != nil {
 			return m, err
 		}

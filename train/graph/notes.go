@@ -40,7 +40,7 @@ func (c *core) notes() {
 	if l := c.data.Links; l != nil {
 		all = 0
 		for _, of := range l.All {
-			all += c.data.Relations[of.Relation].Edges()
+			all += c.data.AllEdges(of.Relation)
 		}
 	}
 	if int64(c.Batch) > all {

@@ -19,7 +19,7 @@ func (c *core) settle() (whole int) {
 		first := c.data.Relations[l.Relation]
 		of.Pairs = float64(c.data.Types[first.Src].Nodes) * float64(c.data.Types[first.Dst].Nodes)
 		for _, r := range l.All {
-			of.Examples += c.data.Relations[r.Relation].Edges()
+			of.Examples += c.data.AllEdges(r.Relation)
 		}
 		for _, n := range c.data.SeedTypes() {
 			of.Nodes += int64(c.data.Types[n].Nodes)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
@@ -16,6 +17,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/step"
+	tasks "github.com/gnnstore/gnnstore/train/task"
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
@@ -145,6 +147,36 @@ func (c *core) share() func(n int) (lo, hi int) {
 		return g.Share
 	}
 	return nil
+}
+
+// gatherOpening returns the exchange of workers that open their parts; nil for a whole dataset.
+func (c *core) gatherOpening(ctx context.Context, ds *store.Dataset) func(own []byte) ([][]byte, error) {
+	if g := c.Hooks.Group; ds.Manifest().Part != nil && g.Size() > 1 {
+		return func(own []byte) (all [][]byte, err error) {
+			err = c.unlocked(func() error {
+				all, err = g.Gather(ctx, dist.At{}, own)
+				return err
+			})
+			return all, err
+		}
+	}
+	return nil
+}
+
+// edgeWorkers connects the task with the workers that own edges; nil where this worker has all of
+// them.
+func (c *core) edgeWorkers() *tasks.Workers {
+	g := c.Hooks.Group
+	if c.data.OwnPart() == nil || g.Size() == 1 {
+		return nil
+	}
+	drawing := g.Drawing()
+	return &tasks.Workers{
+		Ahead: func(ctx context.Context, own []byte) ([][]byte, error) {
+			return drawing.Exchange(ctx, dist.At{}, slices.Repeat([][]byte{own}, g.Size()))
+		},
+		Gather: c.workers().Gather,
+	}
 }
 
 // agree takes the smallest memory for evaluation that a worker has, so that all evaluate alike.

@@ -26,6 +26,11 @@ func (g Graph) New() Batch { return new(sample.Batch) }
 // Draw draws into batches that are all *sample.Batch.
 func (g Graph) Draw(ctx context.Context, s *Steps, from int, into []Batch) error {
 	n := len(into)
+	if s.Prepare != nil {
+		if err := s.Prepare(ctx, from, n); err != nil {
+			return err
+		}
+	}
 	batches, batchSeeds, seeds := make([]*sample.Batch, n), make([]sample.BatchSeed, n), make([][][]uint32, n)
 	for i := range into {
 		step, b := from+i, into[i].(*sample.Batch)

@@ -73,7 +73,11 @@ type Steps struct {
 	// Follows says that the range goes on where the previous one ended. The rows that its last
 	// steps wrote are seen after the lag of a table, as if both were one range. Default: they are
 	// seen at once.
-	Follows   bool
+	Follows bool
+	// Prepare is called before Seeds, in the order of steps: once for the n steps of a group that
+	// starts at from. It may exchange with other workers. Default nil: nothing is to prepare. It is
+	// not called in a range that goes by horizons.
+	Prepare   func(ctx context.Context, from, n int) error
 	Seeds     func(step int) [][]uint32 // by type; valid until the steps are used
 	BatchSeed func(step int) sample.BatchSeed
 	// Without returns the edges that the batch of a step is drawn without. Default nil: none are

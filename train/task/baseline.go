@@ -10,6 +10,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/metric"
 )
 
@@ -29,7 +30,7 @@ func rowsAtOnce(cols int) int { return max(1, baselineValues/max(cols, 1)) }
 // Baseline measures the largest class of the training nodes as the answer for nodes of the target
 // type. Where nodes have several classes, it takes the classes that together have the best micro-F1
 // on the training nodes. Of numbers it takes their mean. It returns nil where there is none.
-func (k *Nodes) Baseline(nodes [][]uint32) (b *Baseline, err error) {
+func (k *Nodes) Baseline(_ context.Context, nodes [][]uint32) (b *Baseline, err error) {
 	if len(k.data.Train) == 0 || k.data.Target >= len(nodes) || len(nodes[k.data.Target]) == 0 {
 		return nil, nil
 	}
@@ -134,7 +135,7 @@ func largest(counts []int64) (at int) {
 
 // Baseline measures the largest class of the training edges, or of numbers their mean, as the
 // answer for the edges of the part that Part began last. It returns nil where there is none.
-func (k *Edges) Baseline([][]uint32) (b *Baseline, err error) {
+func (k *Edges) Baseline(context.Context, [][]uint32) (b *Baseline, err error) {
 	if len(k.used) == 0 || k.part == Train || k.label.Column == nil {
 		return nil, nil
 	}
@@ -180,7 +181,7 @@ const mostPopular = 1 << 24
 // more than the number of edges that end at the destination. If the relation is symmetric, or is
 // the learnt one and has a reverse, that number is multiplied by one more than the number of edges
 // that begin at the source. It returns nil where links are ranked among all nodes.
-func (k *Links) Baseline([][]uint32) (b *Baseline, err error) {
+func (k *Links) Baseline(ctx context.Context, nodes [][]uint32) (b *Baseline, err error) {
 	e := &k.evaluation
 	if e.of.Way == All || len(e.used) == 0 || k.negativesOf(e.part, e.of) > mostPopular || e.part == Train {
 		return nil, nil
@@ -188,7 +189,11 @@ func (k *Links) Baseline([][]uint32) (b *Baseline, err error) {
 	defer e.metric.Reset()
 	e.metric.Reset()
 	err = store.Guard(func() error {
-		pairs, err := k.pairs(context.Background()) // Part has drawn them
+		pairs, err := k.pairs(ctx) // Part has drawn them
+		if err != nil {
+			return err
+		}
+		degree, err := k.degrees(ctx, nodes)
 		if err != nil {
 			return err
 		}
@@ -203,13 +208,13 @@ func (k *Links) Baseline([][]uint32) (b *Baseline, err error) {
 				of = int(e.which[i])
 			}
 			src, dst := e.ends[0][i], e.ends[1][i]
-			positive = append(positive, k.popularity(of, src, dst))
+			positive = append(positive, k.popularity(degree, of, src, dst))
 			instead := k.replacing(i)
 			for _, v := range instead.dst {
-				byDst = append(byDst, k.popularity(of, src, v))
+				byDst = append(byDst, k.popularity(degree, of, src, v))
 			}
 			for _, u := range instead.src {
-				bySrc = append(bySrc, k.popularity(of, u, dst))
+				bySrc = append(bySrc, k.popularity(degree, of, u, dst))
 			}
 			if len(positive)+len(byDst)+len(bySrc) >= baselineValues {
 				flush()
@@ -219,7 +224,7 @@ func (k *Links) Baseline([][]uint32) (b *Baseline, err error) {
 		for some := range slices.Chunk(pairs, baselineValues) {
 			byDst = byDst[:0]
 			for _, p := range some {
-				byDst = append(byDst, k.popularity(0, p[0], p[1]))
+				byDst = append(byDst, k.popularity(degree, 0, p[0], p[1]))
 			}
 			e.metric.Add(nil, byDst)
 		}
@@ -232,15 +237,40 @@ func (k *Links) Baseline([][]uint32) (b *Baseline, err error) {
 	return b, err
 }
 
+// degreeOf returns the number of v's in-neighbours in a learnt relation, or in the mirror of one.
+type degreeOf func(r *data.Relation, v uint32) int
+
+// degrees returns the degrees of nodes, by type, the nodes that Part returned.
+func (k *Links) degrees(ctx context.Context, nodes [][]uint32) (degreeOf, error) {
+	if k.options.Workers == nil {
+		return func(r *data.Relation, v uint32) int { return r.Degree(v) }, nil
+	}
+	all := map[*data.Relation][]uint32{}
+	relations := make([]*data.Relation, 0, len(k.relations)+1)
+	for i := range k.relations {
+		relations = append(relations, &k.relations[i])
+	}
+	if m := k.data.Links.Mirror; m >= 0 {
+		relations = append(relations, &k.data.Relations[m])
+	}
+	for _, r := range relations {
+		var err error
+		if all[r], err = degreesOf(ctx, k.options.Workers.Gather, r, nodes[r.Dst]); err != nil {
+			return nil, err
+		}
+	}
+	return func(r *data.Relation, v uint32) int { return int(all[r][k.rows[r.Dst].number(v)]) }, nil
+}
+
 // popularity returns the score of a link by the training edges of its ends.
-func (k *Links) popularity(of int, src, dst uint32) float32 {
+func (k *Links) popularity(degree degreeOf, of int, src, dst uint32) float32 {
 	r := &k.relations[of]
-	score := float64(1 + r.Degree(dst))
+	score := float64(1 + degree(r, dst))
 	switch m := k.data.Links.Mirror; {
 	case r.Relation.Symmetric:
-		score *= float64(1 + r.Degree(src))
+		score *= float64(1 + degree(r, src))
 	case len(k.relations) == 1 && m >= 0:
-		score *= float64(1 + k.data.Relations[m].Degree(src))
+		score *= float64(1 + degree(&k.data.Relations[m], src))
 	}
 	return float32(score)
 }

@@ -117,12 +117,12 @@ func TestBaselineOfNodes(t *testing.T) {
 		for part, nodes := range [][]store.NodeID{c.spec.Valid, c.spec.Test} {
 			seeds, err := k.Part(t.Context(), Part(part))
 			require.NoError(t, err)
-			b, err := k.Baseline(seeds)
+			b, err := k.Baseline(t.Context(), seeds)
 			require.NoError(t, err)
 			require.Equal(t, c.what, b.What)
 			require.InDelta(t, c.want(c.spec, nodes), b.Value, 1e-6, "%s, %s", c.name, c.kind)
 		}
-		b, err := k.Baseline([][]uint32{nil})
+		b, err := k.Baseline(t.Context(), [][]uint32{nil})
 		require.NoError(t, err)
 		require.Nil(t, b)
 	}
@@ -151,7 +151,7 @@ func TestBaselineOfEdges(t *testing.T) {
 		for part, h := range []store.HeldEdges{d.Links.Valid, d.Links.Test} {
 			_, err := k.Part(t.Context(), Part(part))
 			require.NoError(t, err)
-			b, err := k.Baseline(nil)
+			b, err := k.Baseline(t.Context(), nil)
 			require.NoError(t, err)
 			want := 0.0
 			for i := range h.Len() {
@@ -211,7 +211,7 @@ func TestBaselineOfLinks(t *testing.T) {
 			}
 			want, err := m.Value()
 			require.NoError(t, err)
-			b, err := k.Baseline(nil)
+			b, err := k.Baseline(t.Context(), nil)
 			require.NoError(t, err)
 			require.Equal(t, "the popularity of ends", b.What)
 			require.InDelta(t, want, b.Value, 1e-12, "%s, %s", c.negatives, k.Kind())
@@ -222,7 +222,7 @@ func TestBaselineOfLinks(t *testing.T) {
 	require.NoError(t, err)
 	_, err = k.Part(t.Context(), Valid)
 	require.NoError(t, err)
-	b, err := k.Baseline(nil)
+	b, err := k.Baseline(t.Context(), nil)
 	require.NoError(t, err)
 	require.Nil(t, b, "among all nodes")
 }

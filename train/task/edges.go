@@ -1,6 +1,7 @@
 package task
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -22,6 +23,7 @@ import (
 // dataset inside store.Guard.
 type Edges struct {
 	options  Options
+	owned    owned
 	links    LinkOptions // only KeepTargets and EvalEdges count
 	data     *data.Data
 	relation data.Relation
@@ -67,6 +69,10 @@ func NewEdges(d *data.Data, o Options, l LinkOptions) (_ *Edges, err error) {
 		options: o, links: l, data: d, relation: d.Relations[d.Links.Relation], label: d.EdgeLabel, given: d.Given(), kind: o.Metric,
 		held: [2]store.HeldEdges{d.Links.Valid, d.Links.Test}, most: l.EvalEdges,
 	}
+	k.owned = owned{
+		relations: []data.Relation{k.relation}, begins: []int64{0, d.AllEdges(d.Links.Relation)},
+		columns: append([]*store.EdgeColumn{k.label.Column}, k.given...),
+	}
 	switch {
 	case k.label.Numbers() && k.kind == "":
 		k.kind = metric.RMSE
@@ -111,27 +117,51 @@ func NewEdges(d *data.Data, o Options, l LinkOptions) (_ *Edges, err error) {
 func (k *Edges) Kind() metric.Kind { return k.kind }
 
 // Steps returns the number of steps of an epoch.
-func (k *Edges) Steps() int { return k.options.steps(k.relation.Edges()) }
+func (k *Edges) Steps() int { return k.options.steps(k.edges()) }
 
 // Begin puts the edges in the order in which an epoch has them; the first epoch is 1.
 func (k *Edges) Begin(epoch int) {
 	k.epoch, k.aheadOf = epoch, [2]int{}
-	k.order = newPermutation(uint64(k.relation.Edges()), sample.Hash(k.options.Seed, phaseOrder, uint64(epoch)))
+	k.owned.forget()
+	k.order = newPermutation(uint64(k.edges()), sample.Hash(k.options.Seed, phaseOrder, uint64(epoch)))
 }
 
 // of sets x to the edges of a step.
 func (k *Edges) of(x *examples, step int) {
-	lo, hi := k.options.batch(step, k.relation.Edges())
+	lo, hi := k.options.batch(step, k.edges())
 	first, last := k.options.share(int(hi-lo), 1)
 	x.edges = x.edges[:0]
 	for i := first; i < last; i++ {
 		x.edges = append(x.edges, int64(k.order.at(uint64(lo)+uint64(i))))
 	}
 	x.begin(len(k.data.Types))
-	x.read([]data.Relation{k.relation}, []int64{0, k.relation.Edges()}, x.edges)
+	if x.first = first; k.options.Workers == nil {
+		x.read(k.owned.relations, k.owned.begins, x.edges)
+	} else if s := k.owned.of(step); first < last {
+		x.links = append(x.links, s.links[first:last]...)
+	}
 	for _, l := range x.links {
 		x.src, x.dst = append(x.src, x.row(k.relation.Src, l[0])), append(x.dst, x.row(k.relation.Dst, l[1]))
 	}
+}
+
+// edges returns the number of edges to train on.
+func (k *Edges) edges() int64 { return k.owned.begins[1] }
+
+// all returns the edges of a step, of all workers.
+func (k *Edges) all(step int) []int64 { return k.options.edges(&k.order, step, k.edges()) }
+
+// Prepare reads the edges of n steps from the workers that own them, as [Links.Prepare] does.
+func (k *Edges) Prepare(ctx context.Context, from, n int) error {
+	w := k.options.Workers
+	if w == nil {
+		return nil
+	}
+	steps, err := k.owned.prepare(ctx, w.Ahead, from, n, k.all)
+	if err == nil {
+		k.owned.keep(from, steps, func(edges int) bool { return k.options.hasShare(edges, 1) })
+	}
+	return err
 }
 
 // Seeds returns the seeds of a step of the epoch that began: the ends of its edges, by type.
@@ -216,10 +246,11 @@ func (k *Edges) value() (float64, error) {
 func (k *Edges) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) (tally func() step.Tally, err error) {
 	k.now, k.before = k.before, k.now
 	x := &k.now
+	k.owned.computes(in.Step)
 	k.of(&x.examples, in.Step)
 	x.reset()
-	for _, e := range x.edges {
-		k.add(x, func(c *store.EdgeColumn) float64 { return c.At(e) })
+	for i := range x.edges {
+		k.add(x, func(c *store.EdgeColumn) float64 { return k.valueOf(in.Step, x.first+i, c) })
 	}
 	logits, labels, each := k.logits(t, x, out[k.relation.Src], out[k.relation.Dst])
 	scale := float32(0) // of a batch whose classes all weigh nothing
@@ -250,17 +281,27 @@ func (k *Edges) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 	}, nil
 }
 
+// valueOf returns the value of edge i of a step.
+func (k *Edges) valueOf(step, i int, c *store.EdgeColumn) float64 {
+	if k.options.Workers == nil {
+		lo, _ := k.options.batch(step, k.edges())
+		return c.At(int64(k.order.at(uint64(lo) + uint64(i))))
+	}
+	columns := k.owned.columns
+	return k.owned.of(step).values[i*len(columns)+slices.Index(columns, c)]
+}
+
 // weight returns the sum of the weights of a step's edges, of all workers. own is this worker's.
 func (k *Edges) weight(step int, own float64) (sum float64) {
 	if k.options.Share == nil {
 		return own
 	}
-	lo, hi := k.options.batch(step, k.relation.Edges())
+	lo, hi := k.options.batch(step, k.edges())
 	if k.weights == nil || k.numbers != nil {
 		return float64(hi - lo)
 	}
-	for i := lo; i < hi; i++ {
-		sum += float64(k.weights[k.label.Class(k.label.Column.At(int64(k.order.at(uint64(i)))))])
+	for i := range int(hi - lo) {
+		sum += float64(k.weights[k.label.Class(k.valueOf(step, i, k.label.Column))])
 	}
 	return sum
 }

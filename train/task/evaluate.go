@@ -268,13 +268,15 @@ type replaced struct{ src, dst []uint32 }
 // have for ends.
 func (k *Links) Part(ctx context.Context, p Part) ([][]uint32, error) {
 	if k.evaluation.of.Way == All {
-		return k.everyNode(p), nil
+		return k.everyNode(ctx, p)
 	}
 	e := &k.evaluation
 	e.part, e.used = p, e.used[:0]
 	switch {
 	case p == Train:
-		k.readTrained(k.Count(p))
+		if err := k.readTrained(ctx, k.Count(p)); err != nil {
+			return nil, err
+		}
 	case len(k.relations) > 1:
 		e.ends, e.which = [2][]uint32{}, e.which[:0]
 		for n, l := range k.data.Links.All {
@@ -349,18 +351,27 @@ func (k *Links) choose(dst []int, p Part, n, all int) []int {
 }
 
 // readTrained makes n of the training edges the links of the part.
-func (k *Links) readTrained(n int) {
+func (k *Links) readTrained(ctx context.Context, n int) error {
 	e, x := &k.evaluation, &k.evaluation.read
 	x.edges = x.edges[:0]
 	for _, i := range k.choose(nil, Train, n, int(k.edges())) {
 		x.edges = append(x.edges, int64(i))
 	}
-	x.read(k.relations, k.begins, x.edges)
+	if w := k.options.Workers; w == nil {
+		x.read(k.relations, k.begins, x.edges)
+	} else {
+		var err error
+		if x.links, _, err = k.owned.read(ctx, w.Gather, x.edges); err != nil {
+			return err
+		}
+		x.of = relationsOf(x.of[:0], k.begins, x.edges)
+	}
 	x.src, x.dst = x.src[:0], x.dst[:0]
 	for i, l := range x.links {
 		x.src, x.dst, e.used = append(x.src, l[0]), append(x.dst, l[1]), append(e.used, i)
 	}
 	e.ends, e.which = [2][]uint32{x.src, x.dst}, x.of
+	return nil
 }
 
 // replacing returns the nodes that take the place of the ends of link i in its negatives.
@@ -412,20 +423,28 @@ func (k *Links) pairs(ctx context.Context) ([][2]uint32, error) {
 	sources, targets := k.data.Types[r.Src].Nodes, k.data.Types[r.Dst].Nodes
 	key := sample.Hash(k.options.Seed, phaseEval, uint64(k.part), 3)
 	pairs, tries := make([][2]uint32, 0, len(e.used)*e.of.Of), 0
-	for i := 0; len(pairs) < cap(pairs); i++ {
-		if i%mostTries == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
+	for i := 0; len(pairs) < cap(pairs); {
+		some := make([]candidatePair, min((cap(pairs)-len(pairs))*9/8+64, 1<<18))
+		for n := range some {
+			some[n] = candidatePair{0, below(key, 2*(i+n), sources), below(key, 2*(i+n)+1, targets)}
 		}
-		u, v := below(key, 2*i, sources), below(key, 2*i+1, targets)
-		if r.Src != r.Dst || u != v {
-			if !k.linked(u, v) {
+		i += len(some)
+		linked, err := k.owned.linked(ctx, k.gather(), some)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return nil, err
+		}
+		for n := 0; n < len(some) && len(pairs) < cap(pairs); n++ {
+			u, v := some[n].src, some[n].dst
+			if !linked[n] && !k.heldOut(u, v) && (r.Src != r.Dst || u != v) {
 				pairs, tries = append(pairs, [2]uint32{u, v}), 0
-				continue
+			} else if tries++; tries > mostTries {
+				return nil, fmt.Errorf("%s: {eval_negatives} %s: %d pairs of nodes that were drawn in a row are links of %s, "+
+					"so nearly all pairs are; take uniform:%d, which looks none up",
+					k.data.Set.Path(), k.links.EvalNegatives, tries, r.Relation.Key(), e.of.Of)
 			}
-		}
-		if tries++; tries > mostTries {
-			return nil, fmt.Errorf("%s: {eval_negatives} %s: %d pairs of nodes that were drawn in a row are links of %s, so nearly all pairs are; take uniform:%d, "+
-				"which looks none up", k.data.Set.Path(), k.links.EvalNegatives, tries, r.Relation.Key(), e.of.Of)
 		}
 	}
 	e.drawn[k.part] = pairs
@@ -453,12 +472,19 @@ func (k *Links) heldLinks(of int) []uint64 {
 	return known
 }
 
-// linked reports whether a link from u to v is known: trained on, or held out.
-func (k *Links) linked(u, v uint32) bool {
-	if _, held := slices.BinarySearch(k.known, uint64(u)<<32|uint64(v)); held {
-		return true
+// heldOut reports whether a link from u to v is held out.
+func (k *Links) heldOut(u, v uint32) bool {
+	_, held := slices.BinarySearch(k.known, uint64(u)<<32|uint64(v))
+	return held
+}
+
+// gather returns what brings the workers' answers together in evaluations; nil where this worker
+// has all edges.
+func (k *Links) gather() Gather {
+	if k.options.Workers == nil {
+		return nil
 	}
-	return k.trainedOn(0, u, v)
+	return k.options.Workers.Gather
 }
 
 // Measure keeps the output rows of nodes of type t.

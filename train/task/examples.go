@@ -97,21 +97,22 @@ func (x *examples) read(relations []data.Relation, first, edges []int64) {
 	}
 	slices.SortFunc(x.order, func(a, b int) int { return int(edges[a] - edges[b]) })
 	x.links = append(x.links[:0], make([][2]uint32, len(edges))...)
-	x.of = x.of[:0]
-	if len(relations) > 1 {
-		x.of = append(x.of, make([]uint32, len(edges))...)
-	}
-	r := 0
+	x.of = relationsOf(x.of[:0], first, edges)
 	for _, i := range x.order {
-		for edges[i] >= first[r+1] {
-			r++
-		}
+		r := x.relation(i)
 		u, v := relations[r].Edge(edges[i] - first[r])
 		x.links[i] = [2]uint32{u, v}
-		if len(relations) > 1 {
-			x.of[i] = uint32(r)
+	}
+}
+
+// relationsOf appends the relation of each of edges to dst; nothing if there is one relation.
+func relationsOf(dst []uint32, begins, edges []int64) []uint32 {
+	if len(begins) > 2 {
+		for _, e := range edges {
+			dst = append(dst, uint32(relationOf(begins, e)))
 		}
 	}
+	return dst
 }
 
 // without returns every edge between the two ends of a link, in the learnt relation and in its
@@ -142,19 +143,29 @@ const mostRedraws = 64
 
 // filtered draws a node until isLink denies it, or until it has been drawn anew mostRedraws times.
 func filtered(key uint64, i, nodes int, isLink func(v uint32) bool) uint32 {
-	v := below(key, i, nodes)
-	for try := uint64(1); try <= mostRedraws && isLink(v); try++ {
-		v = below(sample.Hash(key, try), i, nodes)
+	v := redrawn(key, i, nodes, 0)
+	for try := 1; try <= mostRedraws && isLink(v); try++ {
+		v = redrawn(key, i, nodes, try)
 	}
 	return v
+}
+
+// redrawn returns the node that is drawn for filtered negative i after so many tries.
+func redrawn(key uint64, i, nodes, tries int) uint32 {
+	if tries > 0 {
+		key = sample.Hash(key, uint64(tries))
+	}
+	return below(key, i, nodes)
 }
 
 // draw adds the sides of negatives n, in chunks of positives. x.first is a multiple of chunk if
 // negatives are shared. Links go from nodes of type src, sources in number, to nodes of type dst,
 // targets in number. linked reports whether the pair from u to v must not be a negative of positive
-// i. Only filtered negatives call it.
+// i. Only filtered negatives call it, and not where tries is known: how often each negative of the
+// step is drawn anew, by side.
 func (x *examples) draw(
 	n Negatives, ends string, chunk int, key uint64, src, dst, sources, targets int, linked func(i int, u, v uint32) bool,
+	tries [][]uint8,
 ) {
 	for number, isDst := range corrupted(ends) {
 		s := side{dst: isDst, chunk: 1, start: []uint32{0}}
@@ -179,7 +190,13 @@ func (x *examples) draw(
 					return linked(i, v, x.links[i][1])
 				}
 				for j := range n.Of {
-					s.nodes = append(s.nodes, x.row(t, filtered(key, (x.first+i)*n.Of+j, nodes, isLink)))
+					at, v := (x.first+i)*n.Of+j, uint32(0)
+					if tries != nil {
+						v = redrawn(key, at, nodes, int(tries[number][at]))
+					} else {
+						v = filtered(key, at, nodes, isLink)
+					}
+					s.nodes = append(s.nodes, x.row(t, v))
 				}
 			case Shared:
 				if i%chunk > 0 {

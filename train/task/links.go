@@ -1,6 +1,7 @@
 package task
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -104,6 +105,7 @@ type Links struct {
 	links     LinkOptions
 	options   Options
 	data      *data.Data
+	owned     owned
 	relation  data.Relation   // the first of relations
 	relations []data.Relation // the learnt ones; several are within one type
 	begins    []int64         // number of each relation's first edge, and then of all edges
@@ -136,8 +138,9 @@ func NewLinks(d *data.Data, o Options, l LinkOptions, decoder model.Decoder) (_ 
 	k.decoder, k.begins = decoder, []int64{0}
 	for i, l := range d.Links.All {
 		k.relations = append(k.relations, d.Relations[l.Relation])
-		k.begins = append(k.begins, k.begins[i]+d.Relations[l.Relation].Edges())
+		k.begins = append(k.begins, k.begins[i]+d.AllEdges(l.Relation))
 	}
+	k.owned.relations, k.owned.begins = k.relations, k.begins
 	if k.kind == "" {
 		k.kind = metric.ROCAUC
 		if len(k.relations) > 1 || k.links.EvalNegatives == All {
@@ -190,6 +193,7 @@ func (k *Links) Steps() int { return k.options.steps(k.edges()) }
 // Begin puts the edges in the order in which an epoch has them; the first epoch is 1.
 func (k *Links) Begin(epoch int) {
 	k.epoch, k.aheadOf = epoch, [2]int{}
+	k.owned.forget()
 	k.order = newPermutation(uint64(k.edges()), sample.Hash(k.options.Seed, phaseOrder, uint64(epoch)))
 }
 
@@ -204,7 +208,13 @@ func (k *Links) of(x *examples, step int) {
 	r := k.relation
 	x.begin(len(k.data.Types))
 	x.first = first
-	x.read(k.relations, k.begins, x.edges)
+	var tries [][]uint8
+	if k.options.Workers == nil {
+		x.read(k.relations, k.begins, x.edges)
+	} else if s := k.owned.of(step); first < last {
+		x.of, x.links = relationsOf(x.of[:0], k.begins, x.edges), append(x.links, s.links[first:last]...)
+		tries = s.tries
+	}
 	if k.negatives.Way == All {
 		k.amongAll(x)
 		return
@@ -213,8 +223,88 @@ func (k *Links) of(x *examples, step int) {
 		x.src, x.dst = append(x.src, x.row(r.Src, l[0])), append(x.dst, x.row(r.Dst, l[1]))
 	}
 	key := sample.Hash(k.options.Seed, phaseTrain, uint64(k.epoch), uint64(step))
-	x.draw(k.negatives, k.links.Corrupt, k.links.Chunk, key, r.Src, r.Dst, k.data.Types[r.Src].Nodes, k.data.Types[r.Dst].Nodes,
-		func(i int, u, v uint32) bool { return r.Src == r.Dst && u == v || k.trainedOn(x.relation(i), u, v) })
+	linked := func(i int, u, v uint32) bool {
+		return r.Src == r.Dst && u == v || k.relations[x.relation(i)].Linked(u, v)
+	}
+	x.draw(k.negatives, k.links.Corrupt, k.links.Chunk, key, r.Src, r.Dst,
+		k.data.Types[r.Src].Nodes, k.data.Types[r.Dst].Nodes, linked, tries)
+}
+
+// all returns the edges of a step, of all workers.
+func (k *Links) all(step int) []int64 { return k.options.edges(&k.order, step, k.edges()) }
+
+// Prepare reads the edges of n steps from the workers that own them, before Seeds. All workers call
+// it for the same steps. A worker that has all edges has nothing to prepare.
+func (k *Links) Prepare(ctx context.Context, from, n int) error {
+	w := k.options.Workers
+	if w == nil {
+		return nil
+	}
+	steps, err := k.owned.prepare(ctx, w.Ahead, from, n, k.all)
+	if err == nil && k.negatives.Way == Filtered {
+		err = k.filter(ctx, w.Ahead, from, steps)
+	}
+	if err == nil {
+		k.owned.keep(from, steps, func(edges int) bool { return k.options.hasShare(edges, k.together()) })
+	}
+	return err
+}
+
+// filter finds how often the filtered negatives of steps are drawn anew.
+func (k *Links) filter(ctx context.Context, gather Gather, from int, steps []*stepEdges) error {
+	type negative struct {
+		step, side, at int
+		relation, own  uint32 // the end that stays
+		key            uint64
+	}
+	var open []negative
+	r, of := k.relation, k.negatives.Of
+	sides := corrupted(k.links.Corrupt)
+	nodes := map[bool]int{true: k.data.Types[r.Dst].Nodes, false: k.data.Types[r.Src].Nodes}
+	for n, s := range steps {
+		key := sample.Hash(k.options.Seed, phaseTrain, uint64(k.epoch), uint64(from+n))
+		relations := relationsOf(nil, k.begins, k.all(from+n))
+		for number, isDst := range sides {
+			s.tries = append(s.tries, make([]uint8, len(s.links)*of))
+			for at := range s.tries[number] {
+				i := at / of
+				x := negative{n, number, at, 0, s.links[i][1], sample.Hash(key, uint64(number))}
+				if isDst {
+					x.own = s.links[i][0]
+				}
+				if len(relations) > 0 {
+					x.relation = relations[i]
+				}
+				open = append(open, x)
+			}
+		}
+	}
+	for len(open) > 0 {
+		pairs := make([]candidatePair, len(open))
+		for i, x := range open {
+			isDst := sides[x.side]
+			v := redrawn(x.key, x.at, nodes[isDst], int(steps[x.step].tries[x.side][x.at]))
+			if pairs[i] = (candidatePair{x.relation, v, x.own}); isDst {
+				pairs[i] = candidatePair{x.relation, x.own, v}
+			}
+		}
+		linked, err := k.owned.linked(ctx, gather, pairs)
+		if err != nil {
+			return err
+		}
+		left := open[:0]
+		for i, x := range open {
+			if !linked[i] && (r.Src != r.Dst || pairs[i].src != pairs[i].dst) {
+				continue
+			}
+			t := &steps[x.step].tries[x.side][x.at]
+			if *t++; *t < mostRedraws {
+				left = append(left, x)
+			}
+		}
+		open = left
+	}
+	return nil
 }
 
 // together returns the number of positives that share negatives. They stay on one worker.
@@ -237,12 +327,6 @@ func (k *Links) sizes(step, sides int) (positives, negatives int) {
 		negatives += chunk * (chunk - 1) * sides
 	}
 	return positives, negatives
-}
-
-// trainedOn reports whether a relation has a training link from u to v.
-func (k *Links) trainedOn(relation int, u, v uint32) bool {
-	_, found := slices.BinarySearch(k.relations[relation].Neighbors(v), u)
-	return found
 }
 
 // Seeds returns the seeds of a step of the epoch that began: the ends of its positives and
@@ -383,6 +467,7 @@ func (k *Links) listsOf(x *examples) {
 // Loss starts the backward pass from the mean loss of a batch, in the rows of its seeds.
 func (k *Links) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) (tally func() step.Tally, err error) {
 	x := &k.now
+	k.owned.computes(in.Step)
 	k.of(x, in.Step)
 	if k.negatives.Way == All {
 		return k.lossAmongAll(t, f, out, x), nil

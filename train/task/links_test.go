@@ -230,6 +230,7 @@ func TestOneRuleOfExclusion(t *testing.T) {
 	k, err := NewLinks(d, Options{Batch: 6, Seed: 3}, LinkOptions{}, model.Dot)
 	require.NoError(t, err)
 	e := &Edges{options: k.options, data: d, relation: k.relation}
+	e.owned.relations, e.owned.begins = k.relations, k.begins
 	opposite := 0
 	for _, task := range []interface {
 		Begin(epoch int)

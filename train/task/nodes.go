@@ -48,6 +48,8 @@ type Options struct {
 	// Share returns this worker's part of n examples of a step: lo to hi-1. The losses of all
 	// workers add up to the mean loss of the step. Default nil: one worker has all.
 	Share func(n int) (lo, hi int)
+	// Workers is set where this worker has only a part of the edges. Default nil: it has all.
+	Workers *Workers
 	// NoLayers says that rows are scored as they are, with no messages among them.
 	NoLayers bool
 	// Fixed says that no step is taken, and Unmeasured that nothing is measured either. Data that
@@ -72,6 +74,21 @@ func (o *Options) share(n, group int) (lo, hi int) {
 	}
 	lo, hi = o.Share((n + group - 1) / group)
 	return min(lo*group, n), min(hi*group, n)
+}
+
+// hasShare reports whether this worker has some of n examples that are dealt out by groups.
+func (o *Options) hasShare(n, group int) bool {
+	lo, hi := o.share(n, group)
+	return lo < hi
+}
+
+// edges returns the edges of a step, of all workers, in order, which has so many.
+func (o *Options) edges(order *permutation, step int, all int64) (edges []int64) {
+	lo, hi := o.batch(step, all)
+	for i := lo; i < hi; i++ {
+		edges = append(edges, int64(order.at(uint64(i))))
+	}
+	return edges
 }
 
 // batch returns the examples of a step among so many: lo to hi-1.
@@ -171,6 +188,9 @@ func (k *Nodes) Begin(epoch int) {
 	}
 	sample.Shuffle(k.order, k.options.Seed, epoch)
 }
+
+// Prepare does nothing: each worker has all training nodes.
+func (k *Nodes) Prepare(context.Context, int, int) error { return nil }
 
 // Seeds returns the seeds of a step of the epoch that began, by type: this worker's share of them.
 // They are valid until the next Begin.

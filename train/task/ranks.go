@@ -1,6 +1,8 @@
 package task
 
 import (
+	"context"
+	"encoding/binary"
 	"fmt"
 	"runtime"
 	"slices"
@@ -65,13 +67,15 @@ func (e *ranked) bytes(k *Links) (n int64) {
 }
 
 // everyNode begins a measurement of a part: all nodes have rows.
-func (k *Links) everyNode(p Part) [][]uint32 {
+func (k *Links) everyNode(ctx context.Context, p Part) ([][]uint32, error) {
 	e := &k.evaluation
 	e.part = p
 	e.rows.free()
-	k.learnTriples()
+	if err := k.learnTriples(ctx); err != nil {
+		return nil, err
+	}
 	if len(k.parts[p]) == 0 {
-		return make([][]uint32, len(k.data.Types))
+		return make([][]uint32, len(k.data.Types)), nil
 	}
 	e.rows = newMeasuredRows(k.data)
 	for _, t := range k.data.SeedTypes() {
@@ -79,14 +83,14 @@ func (k *Links) everyNode(p Part) [][]uint32 {
 			e.rows.add(t, v)
 		}
 	}
-	return e.rows.nodes()
+	return e.rows.nodes(), nil
 }
 
 // learnTriples reads the links of both parts, and the known links that share an end and the
 // relation with a measured link.
-func (k *Links) learnTriples() {
+func (k *Links) learnTriples(ctx context.Context) error {
 	if k.others[0] != nil {
-		return
+		return nil
 	}
 	for i := range k.others {
 		k.others[i] = map[uint64][]uint32{}
@@ -125,12 +129,9 @@ func (k *Links) learnTriples() {
 			}
 		}
 	}
-	for n, r := range k.relations {
-		for v := range uint32(k.data.Types[r.Dst].Nodes) {
-			for _, u := range r.Neighbors(v) {
-				add(triple{uint32(n), u, v})
-			}
-		}
+	if err := k.eachTrained(ctx, add); err != nil {
+		k.others = [2]map[uint64][]uint32{}
+		return err
 	}
 	for _, links := range all {
 		for _, l := range links {
@@ -146,6 +147,42 @@ func (k *Links) learnTriples() {
 			known[at] = slices.Compact(list)
 		}
 	}
+	return nil
+}
+
+// eachTrained calls add with each link that is trained on, of all workers; where workers own lists,
+// only with links that share an end and the relation with a measured one.
+func (k *Links) eachTrained(ctx context.Context, add func(l triple)) error {
+	var own []byte
+	for n, r := range k.relations {
+		for v, list := range r.OwnLists {
+			for _, u := range list {
+				l := triple{uint32(n), u, v}
+				if k.options.Workers == nil {
+					add(l)
+					continue
+				}
+				_, asSource := k.others[0][key(l.of, u)]
+				_, asTarget := k.others[1][key(l.of, v)]
+				if asSource || asTarget {
+					for _, x := range []uint32{l.of, l.src, l.dst} {
+						own = binary.LittleEndian.AppendUint32(own, x)
+					}
+				}
+			}
+		}
+	}
+	if k.options.Workers == nil {
+		return nil
+	}
+	came, err := k.options.Workers.Gather(ctx, own)
+	for _, b := range came {
+		for ; len(b) >= 12; b = b[12:] {
+			u32 := binary.LittleEndian.Uint32
+			add(triple{u32(b), u32(b[4:]), u32(b[8:])})
+		}
+	}
+	return err
 }
 
 func key(of, node uint32) uint64 { return uint64(of)<<32 | uint64(node) }
