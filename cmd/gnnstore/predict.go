@@ -270,6 +270,20 @@ func (o *predictOptions) overParts(ctx context.Context, stdout, stderr io.Writer
 	case !slices.Contains([]string{"all", "train", "valid", "test"}, o.nodes):
 		return misuse(fmt.Errorf("--nodes %s: %s holds parts, whose nodes are all, train, valid or test", o.nodes, path))
 	}
+	dir, err := run.Look(runPath)
+	if err != nil {
+		return err
+	}
+	learnt := dir.Record().Options
+	if err := dir.Close(); err != nil {
+		return err
+	}
+	switch {
+	case o.what == graph.Scores || o.pairs != "" || o.top > 0:
+		return misuse(fmt.Errorf("--what scores, --pairs and --top: %s holds parts; give the whole dataset", path))
+	case learnt.Edges() && o.what != graph.Embeddings:
+		return misuse(fmt.Errorf("%s holds parts, over which --what embeddings predicts; give the whole dataset to predict edges", path))
+	}
 	predict := func(ctx context.Context, stdout, stderr io.Writer, g *dist.Group) error {
 		own := *o
 		own.group = g

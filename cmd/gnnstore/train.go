@@ -357,7 +357,7 @@ func (o *trainOptions) print(stdout io.Writer, r *run.Result) error {
 		if s := r.Stream; s != nil && s.Src != s.Dst {
 			what = " --type " + s.Src
 		}
-		if r.Options.Links() {
+		if edges := r.Options.Edges(); r.Options.Links() || edges && store.IsParts(r.Dataset) {
 			what = " --what embeddings"
 			if src, rest, _ := strings.Cut(r.Options.Target, ","); src != "" && !strings.HasSuffix(rest, ","+src) {
 				what += " --type " + src
