@@ -96,6 +96,7 @@ func TestFindings(t *testing.T) {
 		{"a comment on something else", "kernels/kernels.go", "// Kernels are math.\npackage kernels\n", `kernels: has no package comment that starts "Package kernels "`},
 		{"a long file", "kernels/long.go", "package kernels\n" + strings.Repeat("\n", 800), "kernels/long.go: has 801 lines; past 800, look for a second noun"},
 		{"a promise", "kernels/bad_test.go", "package kernels\n\n// TO" + "DO: later.\n", "kernels/bad_test.go:3: TO" + "DO: keep the promise or drop it"},
+		{"in a module of its own", "tools/lint/bad.go", "package nowhere\n\n// TO" + "DO: later.\n", "tools/lint/bad.go:3: TO" + "DO: keep the promise or drop it"},
 		{"a name that does not tell", "store/bad.go", "package store\n\nfunc f(told int) int { return told }\n", "store/bad.go:3: told: name what it holds"},
 		{"a field that does not tell", "store/bad.go", "package store\n\ntype x struct{ hall int }\n", "store/bad.go:3: hall: name what it holds"},
 		{"printing", "store/bad.go", "package store\n\nimport \"fmt\"\n\nfunc f() { fmt.Println() }\n", "store/bad.go:5: fmt.Println below cmd: return a value or an error, take an option"},

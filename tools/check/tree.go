@@ -17,6 +17,7 @@ import (
 type pkg struct {
 	dir   string // below the root: "train/model"
 	files []*file
+	apart bool // in a module of its own, which the map does not name
 }
 
 type file struct {
@@ -29,10 +30,11 @@ type file struct {
 	imports []string // of ours, as directories below the root
 }
 
-// load parses the packages that ./... means: no module of its own, no testdata, no name that starts
-// with "_" or ".".
+// load parses the packages that ./... means, and the packages in modules of their own: no testdata,
+// no name that starts with "_" or ".".
 func load(root fs.FS) ([]*pkg, error) {
 	var packages []*pkg
+	var modules []string // directories of modules of their own
 	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -42,9 +44,11 @@ func load(root fs.FS) ([]*pkg, error) {
 				return nil
 			}
 			base := path.Base(name)
-			_, noModule := fs.Stat(root, path.Join(name, "go.mod"))
-			if noModule == nil || base == "testdata" || strings.HasPrefix(base, "_") || strings.HasPrefix(base, ".") {
+			if base == "testdata" || strings.HasPrefix(base, "_") || strings.HasPrefix(base, ".") {
 				return fs.SkipDir
+			}
+			if _, err := fs.Stat(root, path.Join(name, "go.mod")); err == nil {
+				modules = append(modules, name+"/")
 			}
 			return nil
 		}
@@ -58,7 +62,8 @@ func load(root fs.FS) ([]*pkg, error) {
 		dir := path.Dir(name)
 		i := slices.IndexFunc(packages, func(p *pkg) bool { return p.dir == dir })
 		if i < 0 {
-			i, packages = len(packages), append(packages, &pkg{dir: dir})
+			apart := slices.ContainsFunc(modules, func(m string) bool { return strings.HasPrefix(name, m) })
+			i, packages = len(packages), append(packages, &pkg{dir: dir, apart: apart})
 		}
 		packages[i].files = append(packages[i].files, f)
 		return nil

@@ -23,8 +23,8 @@ func read(t *testing.T, name string) []byte {
 	return b
 }
 
-// TestMPIJob: the operator and Kubernetes know all fields of the job, and what it says twice it says
-// alike.
+// TestMPIJob: the operator and Kubernetes know all fields of the job, and what it says twice it
+// says alike.
 func TestMPIJob(t *testing.T) {
 	text := read(t, "mpijob.yaml")
 	var job v2beta1.MPIJob
@@ -34,7 +34,8 @@ func TestMPIJob(t *testing.T) {
 
 	require.NoError(t, yaml.UnmarshalStrict(text, &job))
 	require.Equal(t, "kubeflow.org/v2beta1", job.APIVersion)
-	launcher, workers := job.Spec.MPIReplicaSpecs[v2beta1.MPIReplicaTypeLauncher], job.Spec.MPIReplicaSpecs[v2beta1.MPIReplicaTypeWorker]
+	specs := job.Spec.MPIReplicaSpecs
+	launcher, workers := specs[v2beta1.MPIReplicaTypeLauncher], specs[v2beta1.MPIReplicaTypeWorker]
 	command := launcher.Template.Spec.Containers[0].Command
 	require.Equal(t, []string{"mpirun", "-n", strconv.Itoa(int(*workers.Replicas)), "gnnstore-mpi", "train", "/parts"}, command[:6])
 	require.Contains(t, command, "--resume")
@@ -77,7 +78,8 @@ func TestSlurm(t *testing.T) {
 	}
 	for range 2 { // the second time the part is there
 		c := exec.Command("sh", "slurm.sh")
-		c.Env = append(os.Environ(), "PATH="+dir+"/bin:"+os.Getenv("PATH"), "PARTS="+dir+"/local", "SHARED="+dir+"/shared", "RUN="+dir+"/run")
+		c.Env = append(os.Environ(), "PATH="+dir+"/bin:"+os.Getenv("PATH"),
+			"PARTS="+dir+"/local", "SHARED="+dir+"/shared", "RUN="+dir+"/run")
 		out, err := c.CombinedOutput()
 		require.NoError(t, err, string(out))
 		require.FileExists(t, dir+"/local/part-1.gnn/manifest.json")

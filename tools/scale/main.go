@@ -3,7 +3,7 @@
 // Scale ingests graphs as large as the disk allows, each in a memory cgroup of 110 % of its
 // --memory, and prints what every pass took beside what the disk can do and what --plan had said.
 //
-//	go run ./tools/scale [-dir DIR] [-only papers,raw,equal,strings,mag240m,peer,train,coop] [-scale 1] [-python PYTHON]
+//	go run ./tools/scale [-dir DIR] [-only PART,…] [-scale 1] [-python PYTHON]
 //	    [-dataset DIR] [-bin FILE]
 //
 // papers makes papers100M's shape at -scale straight through the builder, with 4 GiB; raw writes

@@ -60,12 +60,12 @@ func (b *bench) coop(ctx context.Context) (err error) {
 	}
 	args := []string{
 		"--fanout", "10,10", "--hidden", "64", "--batch", "4000", "--epochs", "2", "--checkpoint-every", "5",
-		"--memory", "2GiB", "--eval", "sampled", "--eval-nodes", "4000", "--json",
+		"--memory", "2GiB", "--eval", "sampled", "--eval-nodes", "4000",
 	}
 	var want run.Result
 	local := append([]string{"train", parts, "--run", b.path("local")}, args...)
-	local[len(local)-6] = "8GiB" // for four workers
-	if err := b.binary.JSON(ctx, &want, local[:len(local)-1]...); err != nil {
+	local = append(local, "--memory", "8GiB") // for four workers
+	if err := b.binary.JSON(ctx, &want, local...); err != nil {
 		return err
 	}
 	fmt.Fprintf(b.w, "four workers in one process: epochs of %.1f and %.1f s, weights %s\n",
@@ -270,7 +270,7 @@ func (w *wires) undisturbed(ctx context.Context, gbit float64, want *run.Result,
 	}
 	var r run.Result
 	began := time.Now()
-	if err := result(w.command(ctx, machines, append([]string{"train", w.parts}, args...)...), &r); err != nil {
+	if err := result(w.command(ctx, machines, append([]string{"train", w.parts, "--json"}, args...)...), &r); err != nil {
 		return err
 	}
 	took := time.Since(began)
@@ -298,7 +298,7 @@ func (w *wires) same(r, want *run.Result) error {
 // killed kills a process once there is a checkpoint. Two machines, with two parts each, go on.
 func (w *wires) killed(ctx context.Context, want *run.Result, args []string) error {
 	dir := args[1]
-	c := w.command(ctx, machines, append([]string{"train", w.parts}, args...)...)
+	c := w.command(ctx, machines, append([]string{"train", w.parts, "--json"}, args...)...)
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	if err := c.Start(); err != nil {

@@ -599,63 +599,44 @@ func (d *Data) AllEdges(r int) int64 {
 // OwnPart describes the part that the dataset is; nil for a whole one.
 func (d *Data) OwnPart() *store.Part { return d.Set.Manifest().Part }
 
-// Place adds to a sampler's error the place in the dataset where the damage is.
+// Place adds to a sampler's error the place in the dataset where the damage is. If another worker
+// owns the list, this worker cannot find its place in the file.
 func (d *Data) Place(err error) error {
-	if part := d.OwnPart(); part != nil && err != nil {
-		return d.placeInPart(part, err)
-	}
-	return d.place(err)
-}
-
-// placeInPart is Place for a dataset that is a part, where lists are found by row. If another
-// worker owns the list, this worker cannot find its place in the file.
-func (d *Data) placeInPart(part *store.Part, err error) error {
-	var node uint32
-	var inRow func(row uint32) error // err with a row in the place of the node
-	var neighbor *sample.NeighborError
-	var weight *sample.WeightError
-	var value *sample.ValueError
-	var row *sample.RowError
-	switch {
-	case errors.As(err, &neighbor):
-		node = neighbor.Node
-		inRow = func(row uint32) error { e := *neighbor; e.Node = row; return &e }
-	case errors.As(err, &weight):
-		node = weight.Node
-		inRow = func(row uint32) error { e := *weight; e.Node = row; return &e }
-	case errors.As(err, &row):
-		node = row.Node
-		inRow = func(at uint32) error { e := *row; e.Node = at; return &e }
-	case errors.As(err, &value):
-		node = value.Node
-		inRow = func(row uint32) error { e := *value; e.Node = row; return &e }
-	default:
+	node, place := d.damage(err)
+	if place == nil {
 		return err
 	}
-	at, own := part.Row(node)
+	part := d.OwnPart()
+	row, own := part.Row(node)
 	if !own {
 		path := store.PartPath(d.Set.Place(), store.OwnerByRule(node, part.Parts))
 		return fmt.Errorf("%s: %w: %w; run gnnstore verify", path, store.ErrCorrupt, err)
 	}
-	return d.place(inRow(at))
+	return place(row)
 }
 
-func (d *Data) place(err error) error {
+// damage returns the node in whose list a sampler's error is, and a function that places the error
+// in the list of a row. The function is nil for other errors.
+func (d *Data) damage(err error) (node uint32, place func(row uint32) error) {
 	var neighbor *sample.NeighborError
 	var weight *sample.WeightError
 	var value *sample.ValueError
 	var row *sample.RowError
 	switch {
 	case errors.As(err, &neighbor):
-		return d.Relations[neighbor.Relation].CorruptNeighbor(neighbor.Node, neighbor.Neighbor)
+		r := &d.Relations[neighbor.Relation]
+		return neighbor.Node, func(at uint32) error { return r.CorruptNeighbor(at, neighbor.Neighbor) }
 	case errors.As(err, &weight):
-		return d.Relations[weight.Relation].Weights.CheckWeights(weight.Node, weight.Place, []float32{weight.Weight})
+		c := d.Relations[weight.Relation].Weights
+		return weight.Node, func(at uint32) error { return c.CheckWeights(at, weight.Place, []float32{weight.Weight}) }
 	case errors.As(err, &row):
-		return d.Relations[row.Relation].RowIDs.CorruptRow(row.Node, row.Place, row.Rows)
+		c := d.Relations[row.Relation].RowIDs
+		return row.Node, func(at uint32) error { return c.CorruptRow(at, row.Place, row.Rows) }
 	case errors.As(err, &value):
-		return d.Relations[value.Relation].Inputs[value.Column].CorruptValue(value.Node, value.Place, value.Value)
+		c := d.Relations[value.Relation].Inputs[value.Column]
+		return value.Node, func(at uint32) error { return c.CorruptValue(at, value.Place, value.Value) }
 	}
-	return err
+	return 0, nil
 }
 
 // Part returns a part of the split, with the nodes that have no label: train, valid or test.
