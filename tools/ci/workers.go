@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -91,6 +93,27 @@ func exchanges(ctx context.Context, dir string) error {
 			return fmt.Errorf("%s -n 3 dist.test: %d of 3 passed: %w\n%s", l.name, n, err, out)
 		}
 		fmt.Printf("%s: three processes, three to seven workers, exchange right\n", l.name)
+		for _, how := range []string{"hangs", "stopped"} {
+			if err := l.named(ctx, test, how); err != nil {
+				return err
+			}
+		}
+		fmt.Printf("%s: a process whose worker hangs, and one that is stopped, are named\n", l.name)
+	}
+	return nil
+}
+
+// named runs TestHangs, in which a worker never comes, and finds out whether the others name it.
+func (l launcher) named(ctx context.Context, test, how string) error {
+	c := l.command(ctx, 3, test, "-test.run", "Hangs")
+	c.Env = append(os.Environ(), "GNNSTORE_HANGS="+how)
+	out, err := c.CombinedOutput()
+	found := regexp.MustCompile(`waited for 1s for worker 1 of 3 \(\S+, process (\d+)\), which does not come`).FindSubmatch(out)
+	if err == nil || found == nil {
+		return fmt.Errorf("%s -n 3 dist.test, %s: worker 1 is not named: %v\n%s", l.name, how, err, out)
+	}
+	if pid, err := strconv.Atoi(string(found[1])); err == nil {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // launchers leave one that is stopped
 	}
 	return nil
 }

@@ -311,6 +311,26 @@ func TestLate(t *testing.T) {
 	require.Error(t, <-gone)
 }
 
+// stuck is a link whose second process never begins an exchange.
+type stuck struct{ alone }
+
+func (stuck) Size() int { return 3 }
+func (stuck) AllToAll(ctx context.Context, _ laneNumber, _, _ [][]byte) error {
+	<-ctx.Done()
+	return &LateError{For: context.Cause(ctx), processes: []int{1}}
+}
+
+// TestLateProcess: all workers of a process that does not come are named, before they have met.
+func TestLateProcess(t *testing.T) {
+	h := newHost(stuck{}, Options{Timeout: 20 * time.Millisecond})
+	require.NoError(t, h.SetWorkers(6))
+	var said error
+	h.Fatal = func(err error) { said = err }
+	err := h.Run(t.Context(), func(context.Context, *Group) error { return nil })
+	require.ErrorContains(t, err, "for worker 2 of 6, worker 3 of 6, which do not come")
+	require.Equal(t, err, said)
+}
+
 // TestLost: workers that meet in different exchanges all get an error.
 func TestLost(t *testing.T) {
 	var mu sync.Mutex

@@ -17,7 +17,8 @@
 // failed, or that is asked to stop, says so in its header of the next exchange. Then all of them
 // end at that point, and the error names the worker that failed. If a bug makes workers begin
 // different exchanges, all get an error. After [Options.Timeout] the wait for a worker that does
-// not come is an error, which names it if it is in the same process.
+// not come is an error, which names it. If it is in another process, all workers of that process
+// are named.
 //
 // Memory: a method returns bytes that are the caller's. Concurrency: each Group belongs to one
 // goroutine at a time.

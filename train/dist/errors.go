@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -30,20 +31,34 @@ func (e *WorkerError) Error() string {
 // LateError is the error of an exchange that some workers have not begun.
 type LateError struct {
 	For     error // the length of the wait, as a sentence
-	Workers []int // missing workers of this process; nil: others are missing, and it is not known which
+	Workers []int // missing workers of this process
+
+	processes []int    // others that have not begun the exchange
+	names     []string // of the workers of these processes
 }
 
 func (e *LateError) Error() string {
-	if len(e.Workers) == 0 {
-		return fmt.Sprintf("%v for workers of other processes; the process that prints no such message hangs, "+
-			"and {dist_timeout} sets how long to wait", e.For)
+	names := slices.Clone(e.names)
+	for _, w := range e.Workers {
+		names = append(names, "worker "+strconv.Itoa(w))
 	}
-	names := make([]string, len(e.Workers))
-	for i, w := range e.Workers {
-		names[i] = strconv.Itoa(w)
+	does := "which does not come"
+	switch n := len(names); {
+	case n == 0:
+		names, does = []string{"workers of other processes"}, "which have come by now"
+	case n > 1:
+		does = "which do not come"
 	}
-	return fmt.Sprintf("%v for worker %s, which does not come; {dist_timeout} sets how long to wait",
-		e.For, strings.Join(names, ", "))
+	return fmt.Sprintf("%v for %s, %s; {dist_timeout} sets how long to wait", e.For, someOf(names), does)
+}
+
+// someOf joins the first few names.
+func someOf(names []string) string {
+	const most = 8
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
 }
 
 func (e *LateError) Unwrap() error { return e.For }
@@ -56,7 +71,10 @@ type Peer struct {
 	Library string `json:"library,omitempty"` // of MPI
 }
 
-// name names the worker for users.
+// name names the worker for users. Before the workers have met, its host is not known.
 func (p Peer) name(of int) string {
+	if p.PID == 0 {
+		return fmt.Sprintf("worker %d of %d", p.Rank, of)
+	}
 	return fmt.Sprintf("worker %d of %d (%s, process %d)", p.Rank, of, p.Host, p.PID)
 }

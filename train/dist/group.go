@@ -320,7 +320,7 @@ func (g *Group) begin(ctx context.Context, own header, lengths []int, text strin
 	waiting, done := g.deadline(context.WithoutCancel(ctx), g.timeout)
 	defer done()
 	if err := g.end.AllToAll(waiting, g.heads, g.came); err != nil {
-		return nil, g.fail(err)
+		return nil, g.fail(g.naming(err))
 	}
 	g.moved.Add(1)
 	heads := make([]header, g.Size())
@@ -403,11 +403,29 @@ func (g *Group) finish(ctx context.Context, send, recv [][]byte, heads []header)
 		err := g.end.AllToAll(waiting, round(send, r, g.most), round(recv, r, g.most))
 		done()
 		if err != nil {
-			return g.fail(err)
+			return g.fail(g.naming(err))
 		}
 		g.moved.Add(1)
 	}
 	return nil
+}
+
+// naming names the workers of the processes that a *LateError misses.
+func (g *Group) naming(err error) error {
+	var late *LateError
+	if !errors.As(err, &late) || len(late.processes) == 0 {
+		return err
+	}
+	named := *late
+	for _, p := range late.processes {
+		first, last := g.end.host.hostedBy(p)
+		for w := first; w < last; w++ {
+			peer := g.peers[w]
+			peer.Rank = w // where they have not met
+			named.names = append(named.names, peer.name(g.Size()))
+		}
+	}
+	return &named
 }
 
 // round returns what the r-th round takes of each message.

@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -69,6 +70,29 @@ func TestLaunched(t *testing.T) {
 		}))
 	}
 	require.NoError(t, h.Close())
+}
+
+// TestHangs is for a launcher of three processes, which it ends: a worker never comes, or its whole
+// process is stopped.
+func TestHangs(t *testing.T) {
+	how := os.Getenv("GNNSTORE_HANGS")
+	if processes, _ := Launched(os.Getenv); processes != 3 || how == "" {
+		t.Skip("no launcher has started this: go run ./tools/ci workers does")
+	}
+	h, err := Open(Options{
+		Way: MPI, Timeout: time.Second, Getenv: os.Getenv, Fatal: func(err error) { fmt.Println("fatal:", err) },
+	})
+	require.NoError(t, err)
+	_ = h.Run(t.Context(), func(ctx context.Context, g *Group) error {
+		if g.Rank() == 1 && how == "stopped" {
+			require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGSTOP))
+		}
+		if g.Rank() == 1 {
+			select {}
+		}
+		_, err := g.Gather(ctx, At{}, nil)
+		return err
+	})
 }
 
 var sink byte

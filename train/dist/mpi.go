@@ -39,6 +39,7 @@ type mpi struct {
 	rank  int
 	size  int
 	comms [lanes]uintptr
+	roll  uintptr // the communicator of roll calls
 	calls chan *call
 	ended chan struct{}
 }
@@ -116,7 +117,8 @@ func (m *mpi) init(launched int, family, file string) (err error) {
 			return err
 		}
 	}
-	return nil
+	m.roll, err = m.dup()
+	return err
 }
 
 // abi has the handles and constants of a family of libraries.
@@ -133,6 +135,7 @@ type library struct {
 	cell   []byte // for results of calls, outside the Go heap
 
 	initThread, commRank, commSize, commDup, setErrhandler, allToAll, test uintptr
+	send, receive, probe                                                   uintptr
 	getVersion, errorString, abortAll, finalizeAll                         uintptr
 }
 
@@ -189,6 +192,7 @@ func (l *library) find(family string) error {
 	for at, name := range map[*uintptr]string{
 		&l.initThread: "MPI_Init_thread", &l.commRank: "MPI_Comm_rank", &l.commSize: "MPI_Comm_size",
 		&l.commDup: "MPI_Comm_dup", &l.setErrhandler: "MPI_Comm_set_errhandler", &l.allToAll: "MPI_Ialltoallv", &l.test: "MPI_Test",
+		&l.send: "MPI_Isend", &l.receive: "MPI_Irecv", &l.probe: "MPI_Iprobe",
 		&l.getVersion: "MPI_Get_library_version", &l.errorString: "MPI_Error_string", &l.abortAll: "MPI_Abort",
 		&l.finalizeAll: "MPI_Finalize",
 	} {
@@ -266,6 +270,8 @@ func (l *library) finalize() { _ = l.call("MPI_Finalize", l.finalizeAll) }
 type engine struct {
 	*mpi
 	lanes [lanes]exchange
+	begun [lanes]uint64 // exchanges
+	asks  rollCall
 }
 
 // exchange is one MPI_Ialltoallv of a lane, and its memory, which the next one uses again.
@@ -282,12 +288,16 @@ func (e *engine) serve() bool {
 	for {
 		busy, payload := e.underWay()
 		if !busy {
-			c, more := <-e.calls
-			if !more {
-				return true
-			}
-			if !e.begin(c) {
-				return false
+			select {
+			case c, more := <-e.calls:
+				if !more {
+					return true
+				}
+				if !e.begin(c) {
+					return false
+				}
+			case <-time.After(idle):
+				e.answer()
 			}
 			continue
 		}
@@ -315,6 +325,8 @@ const (
 	firstNap = 20 * time.Microsecond
 	lastNap  = 2 * time.Millisecond
 	small    = 4 << 10 // bytes to a process
+	// idle is the time between two looks for roll calls, of a thread without exchanges.
+	idle = 500 * time.Millisecond
 )
 
 // wait tests exchanges until one of them is done, or a call comes. It returns false after an abort.
@@ -338,10 +350,15 @@ func (e *engine) wait(payload bool) bool {
 		switch {
 		case payload:
 			_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
+			if i%(1<<14) == 1<<14-1 {
+				e.answer()
+			}
 		case i >= tests:
 			at := syscall.NsecToTimespec(nap.Nanoseconds())
 			_ = syscall.Nanosleep(&at, nil) // a signal may end it early; time.Sleep rounds up to a millisecond
-			nap = min(2*nap, lastNap)
+			if nap = min(2*nap, lastNap); nap == lastNap {
+				e.answer()
+			}
 		}
 	}
 }
@@ -363,6 +380,7 @@ func (e *engine) begin(c *call) bool {
 		return true
 	}
 	x.call = c
+	e.begun[c.lane]++
 	return true
 }
 
@@ -407,7 +425,7 @@ func (e *engine) finish(x *exchange) bool {
 			at += copy(message, x.recv[at:])
 		}
 	case x.call.ctx.Err() != nil:
-		err = &LateError{For: context.Cause(x.call.ctx)}
+		err = &LateError{For: context.Cause(x.call.ctx), processes: e.missing(x.call.lane)}
 	default:
 		return false
 	}
