@@ -82,7 +82,7 @@ func mail(workers int) func(rank int) func(ctx context.Context, send [][]byte) (
 
 // TestPartsDrawAlike: workers that have the lists of their own nodes alone draw the batches that
 // each of them would draw with all lists, and every row of their inputs has one reader, which sends
-// it.
+// it. Asks knows the bytes and the rows before.
 func TestPartsDrawAlike(t *testing.T) {
 	makeKnots()
 	rapid.Check(t, func(t *rapid.T) {
@@ -149,10 +149,19 @@ func TestPartsDrawAlike(t *testing.T) {
 			}
 		}
 		got := make([][]*Batch, workers)
+		sent := make([][]int64, workers) // bytes, from and to
 		between := mail(workers)
 		var all errgroup.Group
 		for rank := range workers {
-			p := &Parts{Rank: rank, Workers: workers, Owner: owner, Place: place, Reads: reads, Exchange: between(rank)}
+			sent[rank] = make([]int64, workers)
+			deliver := between(rank)
+			exchange := func(ctx context.Context, send [][]byte) ([][]byte, error) {
+				for q := range send {
+					sent[rank][q] += int64(len(send[q]))
+				}
+				return deliver(ctx, send)
+			}
+			p := &Parts{Rank: rank, Workers: workers, Owner: owner, Place: place, Reads: reads, Exchange: exchange}
 			var own []Topology
 			var tiers []*tiered
 			for r, l := range topo {
@@ -186,12 +195,36 @@ func TestPartsDrawAlike(t *testing.T) {
 		}
 		s := NewTyped(schema, whole, c, 1)
 		bring(s, tiers)
+		asked := make([][]int64, workers)
+		for w := range asked {
+			asked[w] = make([]int64, workers)
+		}
 		for i := range batches {
+			wanted := make([][]map[uint32]bool, workers) // by owner and input: rows
+			for q := range wanted {
+				for range reads {
+					wanted[q] = append(wanted[q], map[uint32]bool{})
+				}
+			}
 			for w := range workers {
 				want := Batch{Without: lost[w][i]}
 				require.NoError(t, s.SampleOne(context.Background(), &want, batchSeeds[w][i], seeds[w][i]...))
 				sameLists(t, schema, &want, got[w][i])
 				require.Equal(t, want.Inputs(), got[w][i].Inputs())
+				for q, a := range s.Asks(&Parts{Rank: w, Workers: workers, Owner: owner, Reads: reads}, &want) {
+					asked[w][q] += 2 * a.IDBytes // each batch was drawn twice
+					asked[q][w] += 2 * a.ListBytes
+					for n, rows := range a.Rows {
+						for _, v := range rows {
+							wanted[q][n][v] = true
+						}
+					}
+				}
+			}
+			for q := range wanted {
+				for n := range reads {
+					require.Len(t, got[q][i].Dealt().Rows[n], len(wanted[q][n]))
+				}
 			}
 			for n := range reads {
 				for w := range workers {
@@ -211,6 +244,15 @@ func TestPartsDrawAlike(t *testing.T) {
 							require.Equal(t, placed(n, to[take[k]]), own.Rows[n][at])
 						}
 					}
+				}
+			}
+		}
+		for w := range workers {
+			for q := range workers {
+				if lose || c.SelfLoops {
+					require.LessOrEqual(t, asked[w][q], sent[w][q])
+				} else {
+					require.Equal(t, asked[w][q], sent[w][q], "bytes from worker %d to %d", w, q)
 				}
 			}
 		}
