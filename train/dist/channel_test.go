@@ -249,3 +249,24 @@ func TestSent(t *testing.T) {
 		}))
 	})
 }
+
+// TestMeasure: all workers get the same speed, and the lane goes on afterwards.
+func TestMeasure(t *testing.T) {
+	layouts(t, func(t *testing.T, processes, workers int) {
+		type speed struct{ bytes, latency float64 }
+		speeds := make([]speed, workers)
+		none(t, together(processes, workers, Options{}, func(ctx context.Context, g *Group) (err error) {
+			s := &speeds[g.Rank()]
+			if s.bytes, s.latency, err = g.Measure(ctx); err != nil {
+				return err
+			}
+			_, err = g.Rows().Exchange(ctx, At{1, 1}, make([][]byte, workers))
+			return err
+		}))
+		for _, s := range speeds {
+			require.Equal(t, speeds[0], s)
+			require.Positive(t, s.bytes)
+			require.Equal(t, workers > 1, s.latency > 0)
+		}
+	})
+}
