@@ -28,6 +28,11 @@ func ParseCosts(text string) (Costs, error) {
 	return c, nil
 }
 
+// Slower returns the higher of each of two devices' costs.
+func (c Costs) Slower(than Costs) Costs {
+	return Costs{max(c.SecondsPerRead, than.SecondsPerRead), min(c.BytesPerSecond, than.BytesPerSecond)}
+}
+
 // Gap returns the number of bytes that cost as much as another read. Reading through a gap of at
 // most that size is cheaper.
 func (c Costs) Gap() int64 { return int64(c.SecondsPerRead * c.BytesPerSecond) }

@@ -34,6 +34,9 @@ func ParseRate(text string) (*Rate, error) {
 	return &Rate{bytes: b * unit, transfers: t}, nil
 }
 
+// Costs returns the costs of the slower device.
+func (r *Rate) Costs() Costs { return Costs{SecondsPerRead: 1 / r.transfers, BytesPerSecond: r.bytes} }
+
 // Delay books a transfer of so many bytes on the device, and returns the time from now until it is
 // done.
 func (r *Rate) Delay(bytes int) time.Duration {

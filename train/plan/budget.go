@@ -66,10 +66,12 @@ type Demand struct {
 	History     int64 // hidden rows of earlier steps, with their index
 	Join        int64 // memory of horizons, beside the spill
 	Batches     Batches
-	Rows        []Rows  // of each feature table
-	Lists       []Lists // of each relation
-	Disk        disk.Costs
-	Cores       int // processors
+	Rows        []Rows     // of each feature table
+	Lists       []Lists    // of each relation
+	Disk        disk.Costs // by which reads are merged
+	// Timed has the costs of the device, if they are known to differ from Disk.
+	Timed disk.Costs
+	Cores int // processors
 }
 
 // MaxWindow bounds the steps of a group, far beyond what is of use.

@@ -49,6 +49,10 @@ type Rows struct {
 	// Cold is the measured number of rows that a step of a window reads. Default 0: not known.
 	Cold  float64
 	Noted int64
+	// Runs says that the rows lie in runs of so many, each followed by Apart bytes of other rows.
+	// Default 0: they follow each other.
+	Runs  int64
+	Apart int64
 }
 
 // Need returns 0, since any row can be read for its step, and the bytes of the whole table.
@@ -83,6 +87,8 @@ type Lists struct {
 	Offsets int64   // bytes of compact offsets
 	Bytes   int64   // of all lists, with their weights where they count
 	Wanted  []int64 // lists that a batch reads at each hop
+	// Runs and Apart are as of Rows.
+	Runs, Apart int64
 }
 
 // Need returns the bytes of the offsets, and of the offsets with all lists.

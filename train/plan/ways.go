@@ -85,10 +85,26 @@ func (w Ways) JoinPays() bool {
 
 // addRows adds rows of a table that are read and placed, times over.
 func (w *Way) addRows(e *epoch, c *cold, rows, times float64) {
-	t := e.Disk.Scattered(rows, float64(c.Count), float64(c.Bytes))
+	t := scattered(e.Disk, rows, float64(c.Count), float64(c.Bytes), c.Runs, c.Apart)
 	w.RowBytes += times * float64(t.Bytes)
-	w.Device += times * e.Disk.Seconds(t)
+	w.Device += times * e.busy(t)
 	w.Processor += times * (float64(t.Bytes)*readProcessor + rows*placeProcessor)
+}
+
+// scattered is Costs.Scattered for items that may lie in runs, apart from each other.
+func scattered(c disk.Costs, n, total, bytes float64, runs, apart int64) disk.Traffic {
+	if runs == 0 || n <= 0 || total <= 0 {
+		return c.Scattered(n, total, bytes)
+	}
+	if apart <= c.Gap() { // reading goes through what lies between
+		return c.Scattered(n, total*(1+float64(apart)/(float64(runs)*bytes)), bytes)
+	}
+	t, wanted := c.Scattered(n, total, bytes), 1.0 // share of the runs with a wanted item
+	if n < total {
+		wanted = -math.Expm1(float64(runs) * math.Log1p(-n/total))
+	}
+	t.Reads = max(t.Reads, int64(math.Ceil(wanted*total/float64(runs))))
+	return t
 }
 
 // addLists adds the lists that so many steps want, hop by hop, times over.
@@ -97,9 +113,9 @@ func (w *Way) addLists(e *epoch, steps, times float64) {
 		nodes := float64(l.Nodes)
 		for _, wanted := range l.Wanted {
 			n := popularityOf(l.Nodes, float64(wanted)).of(steps)
-			t := e.Disk.Scattered(n*e.cold, nodes*e.cold, float64(l.Bytes)/nodes)
+			t := scattered(e.Disk, n*e.cold, nodes*e.cold, float64(l.Bytes)/nodes, l.Runs, l.Apart)
 			w.ListBytes += times * float64(t.Bytes)
-			w.ListSeconds += times * e.Disk.Seconds(t)
+			w.ListSeconds += times * e.busy(t)
 			w.Processor += times * (float64(t.Bytes)*readProcessor + n*e.cold*placeProcessor)
 		}
 	}
@@ -109,8 +125,16 @@ func (w *Way) addLists(e *epoch, steps, times float64) {
 func (w *Way) addSpill(e *epoch, bytes float64) {
 	w.SpillBytes += bytes
 	w.Written += bytes
-	w.Device += 2 * e.Disk.Seconds(disk.Traffic{Bytes: int64(bytes)})
+	w.Device += 2 * e.busy(disk.Traffic{Bytes: int64(bytes)})
 	w.Processor += bytes * spillProcessor
+}
+
+// busy returns the time that the device takes for t.
+func (e *epoch) busy(t disk.Traffic) float64 {
+	if e.Timed != (disk.Costs{}) {
+		return e.Timed.Seconds(t)
+	}
+	return e.Disk.Seconds(t)
 }
 
 // total returns w with its sums.
@@ -276,7 +300,7 @@ func (w *Way) addHorizon(e *epoch, behind float64, h horizonSize) {
 		moved := max(all, c.of(e.group)+c.missed(h.steps, e.group)*(h.steps/e.group-1))
 		t := e.Disk.Scattered(all, float64(c.Count), float64(c.Bytes))
 		w.RowBytes += float64(t.Bytes)
-		w.Device += e.Disk.Seconds(t)
+		w.Device += e.busy(t)
 		w.Processor += float64(t.Bytes) * readProcessor
 		w.addSpill(e, moved*spilledBytes(c.Bytes))
 	}
@@ -289,6 +313,14 @@ func (w *Way) addHorizon(e *epoch, behind float64, h horizonSize) {
 		w.addLists(e, min(n, h.steps), h.steps/min(n, h.steps))
 	}
 	w.addSpill(e, waits)
+}
+
+// Of returns the cost of a step, where w is the cost of so many.
+func (w Way) Of(steps int) Way {
+	n := 1 / float64(steps)
+	w.times(n)
+	w.Seconds, w.Read = n*w.Seconds, n*w.Read
+	return w
 }
 
 // times multiplies the costs in w by n.

@@ -112,12 +112,7 @@ func New(
 			t.Types = append(t.Types, len(d.Types)+k)
 		}
 	}
-	if t.Parts != nil {
-		t.Parts.Reads = make([]bool, len(d.Types)+len(d.EdgeTables))
-		for _, i := range t.Types {
-			t.Parts.Reads[i] = true
-		}
-	}
+	t.TakeParts(t.Parts)
 	var rows, least, all int64
 	for _, i := range t.Types {
 		rows += d.Input(i).Rows() * int64(t.RowBytes(i))
@@ -183,6 +178,17 @@ func New(
 	}
 	t.newSampler()
 	return t, nil
+}
+
+// TakeParts sets Parts, before Open; nil: this worker reads for itself.
+func (t *Tiers) TakeParts(p *Parts) {
+	if t.Parts = p; p == nil {
+		return
+	}
+	p.Reads = make([]bool, len(t.data.Types)+len(t.data.EdgeTables))
+	for _, i := range t.Types {
+		p.Reads[i] = true
+	}
 }
 
 // drawn marks the relations that batches draw from. A run's only relation is always marked: its

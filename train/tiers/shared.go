@@ -1,0 +1,76 @@
+package tiers
+
+import (
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/train/plan"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// Wanted counts what one worker reads for a step, on average.
+type Wanted struct {
+	Rows  []float64   // of each input
+	Lists [][]float64 // of each layer, and of each type of nodes
+}
+
+// ownedRun is the number of successive nodes that one worker owns: see store.OwnerByRule.
+const ownedRun = 64
+
+// StepReads estimates what a step of this worker reads from disk, with its part of the memory, and
+// how many steps are drawn together. workers is the number of workers that each own a part of the
+// nodes, or 1 if this worker reads for itself. StepReads takes from m what a batch and a step take
+// of memory. The error is a *plan.NotEnough if the memory is too little. Call it before Open.
+func (t *Tiers) StepReads(m Measure, workers int, w Wanted, steps int) (way plan.Way, group int, err error) {
+	own := t.Parts
+	defer func() { t.Parts = own }()
+	if t.Parts = nil; workers > 1 {
+		t.Parts = &Parts{Parts: sample.Parts{Workers: workers}}
+	}
+	d, relations := t.demand(m)
+	b, err := d.Split(t.total, plan.Budget{
+		Topology: t.TopologyBytes, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes,
+	})
+	if err != nil {
+		return way, 0, err
+	}
+	if t.rate != nil {
+		d.Timed = d.Disk.Slower(t.rate.Costs())
+	}
+	of := func(n int64) int64 { return (n + int64(workers) - 1) / int64(workers) }
+	for i, n := range t.Types {
+		r := &d.Rows[i]
+		r.Count, r.Inputs = of(t.data.Input(n).Rows()), int(w.Rows[n])
+		if workers > 1 { // see store.OwnerByRule
+			r.Runs, r.Apart = ownedRun, ownedRun*r.Bytes*int64(workers-1)
+		}
+	}
+	offsets := int64(0)
+	for i, r := range relations {
+		l := &d.Lists[i]
+		offsets += l.Offsets
+		if workers > 1 {
+			l.Runs, l.Apart = ownedRun, ownedRun*l.Bytes/max(l.Nodes, 1)*int64(workers-1)
+		}
+		l.Nodes, l.Bytes = of(l.Nodes), of(l.Bytes)
+		l.Wanted = l.Wanted[:0]
+		for layer := range w.Lists {
+			if t.Reach.Relations[layer][r] {
+				l.Wanted = append(l.Wanted, int64(w.Lists[layer][t.data.Relations[r].Dst]))
+			}
+		}
+	}
+	b.Topology = offsets + of(max(0, b.Topology-offsets)) // the same share of the lists stays in memory
+	ways := d.Ways(b, b, steps, plan.Space{Bytes: max(t.SpillBytes, 0), Windows: maxWindows})
+	switch joins := workers == 1 && t.EpochSteps > 0 && !t.learnsRows(); {
+	case joins && (t.SpillBytes > 0 || t.SpillBytes == Auto && t.Disk.Direct && ways.JoinPays()):
+		way = ways.Join
+	case b.Group == 1 || t.Cache.Policy == cachetier.None:
+		way = ways.Rows
+	default:
+		way = ways.Windows
+	}
+	way = way.Of(steps)
+	if !t.Disk.Direct && t.rate == nil { // the files stay in the system's page cache
+		way.Device, way.ListSeconds = 0, 0
+	}
+	return way, b.Group, nil
+}
