@@ -33,6 +33,7 @@ type trainOptions struct {
 	listen     string
 	resume     bool
 	plan       bool
+	network    string // of plan
 	json       bool
 	brief      bool // a line an evaluated epoch only
 	modelGiven bool // --model was given, or is on record
@@ -81,11 +82,14 @@ func newTrain() *cobra.Command {
 				return misuse(errors.New("--resume needs --run DIR, the directory of the run to go on with"))
 			}
 			way, workers, err := o.findWorkers()
+			var link *plan.Link
+			if err == nil {
+				link, err = o.parseNetwork(way)
+			}
 			switch {
 			case err != nil:
 				return misuse(err)
-			case way == dist.MPI && o.plan:
-				return misuse(errors.New("--plan runs in one process: start it without mpirun"))
+			case o.plan:
 			case way == dist.MPI && !o.resume:
 				if err := o.complete(); err != nil {
 					return misuse(err)
@@ -110,7 +114,7 @@ func newTrain() *cobra.Command {
 				return misuse(fmt.Errorf("%s holds no run, so DATASET is missing", o.run))
 			}
 			if o.plan {
-				return planTrain(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), path, o)
+				return planTrain(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), path, o, workers, link)
 			}
 			if o.resume {
 				return resumeTrain(cmd, path, o)
@@ -132,6 +136,8 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	own.BoolVar(&o.resume, "resume", false, "go on with the run in --run, or begin it")
 	own.StringVar(&o.listen, "listen", "", "serve statistics over HTTP at HOST:PORT: /stats, /watch, /metrics, /healthz; without HOST to this machine alone")
 	own.BoolVar(&o.plan, "plan", false, "print what a run would take, by its first steps, and write nothing")
+	own.StringVar(&o.network, "network", "", "--plan with --dist mpi:V: what the network of a machine carries and, if known, "+
+		"the time of a small exchange: 1Gbit or 1Gbit,200us (default 10Gbit)")
 	own.BoolVar(&o.json, "json", false, "print the result as JSON; epochs go to stderr")
 	addGroup(f, "The run", own)
 }
@@ -265,7 +271,9 @@ func (e *interruptedError) Error() string {
 }
 
 // planTrain prints what a run would take.
-func planTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *trainOptions) error {
+func planTrain(
+	ctx context.Context, stdout, stderr io.Writer, path string, o *trainOptions, workers int, link *plan.Link,
+) error {
 	ds, err := o.open(stderr, path, nil)
 	if err != nil {
 		return err
@@ -274,6 +282,10 @@ func planTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *tr
 	if o.Streams() {
 		return planStream(ctx, stdout, ds, o)
 	}
+	if workers > 1 {
+		return planWorkers(ctx, stdout, ds, o, link)
+	}
+	o.WorkerOptions = run.WorkerOptions{}
 	p, err := graph.MakePlan(ctx, ds, o.Options)
 	if err != nil {
 		return err

@@ -9,11 +9,14 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/dist"
+	"github.com/gnnstore/gnnstore/train/graph"
+	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
@@ -24,8 +27,17 @@ func (o *trainOptions) findWorkers() (dist.Way, int, error) {
 	if err != nil {
 		return "", 0, fmt.Errorf("--dist %w", err)
 	}
+	if processes, _ := dist.Launched(os.Getenv); o.plan && way == dist.MPI && processes <= 1 { // none is started
+		if workers == 0 {
+			return "", 0, errors.New("--dist mpi: a plan starts no processes; say how many there will be: --dist mpi:V")
+		}
+		return way, workers, nil
+	}
 	if way, err = way.Resolve(os.Getenv); err != nil {
 		return "", 0, err
+	}
+	if way == dist.MPI && o.plan {
+		return "", 0, errors.New("--plan runs in one process: start it without mpirun")
 	}
 	if o.given.Given("dist") || way == dist.MPI {
 		o.Dist = way.Text(workers)
@@ -55,8 +67,9 @@ func (o *trainOptions) takeParts(path string, way dist.Way, workers int) error {
 func (o *trainOptions) useParts(path string, parts int, way dist.Way, workers int) (int, error) {
 	switch {
 	case o.plan:
-		return 0, fmt.Errorf("--plan: %s holds parts, and a plan is made for a whole dataset", path)
-	case o.given.Given("parallel") && o.Parallel != run.ByParts:
+		return 0, fmt.Errorf("--plan: %s holds parts, and a plan is made for a whole dataset; give that one, and --dist %s",
+			path, dist.MPI.Text(parts))
+	case o.given.Given("parallel") && o.Parallel != run.ByParts && o.Parallel != run.AutoParallel:
 		return 0, fmt.Errorf("--parallel %s: %s holds parts, and each worker has only one of them; "+
 			"take --parallel %s, or give the whole dataset", o.Parallel, path, run.ByParts)
 	case workers > 0 && workers != parts:
@@ -65,6 +78,90 @@ func (o *trainOptions) useParts(path string, parts int, way dist.Way, workers in
 	}
 	o.Parallel, o.Dist = run.ByParts, way.Text(parts)
 	return parts, nil
+}
+
+// parseNetwork reads --network, or returns nil if it is not given.
+func (o *trainOptions) parseNetwork(way dist.Way) (*plan.Link, error) {
+	switch {
+	case o.network == "":
+		return nil, nil
+	case !o.plan:
+		return nil, fmt.Errorf("--network %s: it goes with --plan; a run measures its network", o.network)
+	case way != dist.MPI:
+		return nil, fmt.Errorf("--network %s: it goes with --dist mpi:V; workers of one process exchange in memory", o.network)
+	}
+	link, err := plan.ParseLink(o.network)
+	if err != nil {
+		return nil, fmt.Errorf("--network %w", err)
+	}
+	return &link, nil
+}
+
+// planWorkers prints what a run of several workers would take.
+func planWorkers(ctx context.Context, stdout io.Writer, ds *store.Dataset, o *trainOptions, link *plan.Link) error {
+	p, err := graph.MakeWorkersPlan(ctx, ds, o.Options, link)
+	if err != nil {
+		return err
+	}
+	for i := range p.Ways {
+		p.Ways[i].Refused = withFlags(p.Ways[i].Refused)
+	}
+	if o.json {
+		return printJSON(stdout, p)
+	}
+	machines := "on one machine"
+	if p.Machine == 1 {
+		machines = "on a machine each, like this one"
+	}
+	printf(stdout, "%d workers, %s. Each: %s\n", p.Workers, machines, p.Memory)
+	network := map[string]string{
+		"given": "--network " + o.network, "measured": "measured in this process",
+		"assumed": "assumed, as --network " + graph.AssumedNetwork,
+	}[p.LinkFrom]
+	printf(stdout, "a worker sends %s a second, and a small exchange takes %s (%s)\n", size(int64(p.Link.BytesPerSecond)),
+		time.Duration(p.Link.Latency*1e9).Round(time.Microsecond), network)
+
+	fmt.Fprintln(stdout, "\na step, by each way; the stages run beside each other, and the slowest one decides:")
+	head := []string{"", "takes"}
+	var rows, bytes [][]string
+	for _, w := range p.Ways {
+		if w.Refused != "" {
+			continue
+		}
+		if len(head) == 2 {
+			for _, s := range w.Stages {
+				head = append(head, s.Name)
+			}
+			rows = append(rows, head)
+		}
+		row := []string{w.Way, seconds(w.Seconds)}
+		for _, s := range w.Stages {
+			row = append(row, seconds(s.Seconds))
+		}
+		rows = append(rows, row)
+		n := func(bytes float64) string { return size(int64(bytes)) }
+		bytes = append(bytes, []string{
+			w.Way, count(int64(w.InputRows)), n(w.RowBytes), n(w.ListBytes),
+			n(w.Sent.IDs), n(w.Sent.Lists), n(w.Sent.Rows), n(w.Sent.Gradients), n(w.MostSent),
+		})
+	}
+	tabulate(stdout, rows)
+	fmt.Fprintln(stdout, "\na worker in a step, on average:")
+	tabulate(stdout, append([][]string{
+		{"", "feature rows", "rows read", "lists read", "ids sent", "lists sent", "rows sent", "gradients sent", "the most sent"},
+	}, bytes...))
+	for _, w := range p.Ways {
+		if w.Refused != "" {
+			printf(stdout, "%s is refused: %s\n", w.Way, w.Refused)
+		}
+	}
+	printf(stdout, "\nthe fastest: --parallel %s", p.Fastest)
+	if p.Way != p.Fastest {
+		printf(stdout, "; the run takes %s", p.Way)
+	}
+	printf(stdout, ", limited by %s\nan epoch of %s steps: about %s; judged by %d steps that were drawn\n", p.LimitingStage,
+		count(int64(p.Steps)), seconds(p.EpochSeconds), p.Drawn)
+	return nil
 }
 
 // resumeWorkers sets Dist to the number of workers that the run had.

@@ -2,13 +2,16 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gnnstore/gnnstore/train/graph"
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
@@ -68,8 +71,13 @@ func TestWorkersMisuse(t *testing.T) {
 		{"--dist mpi:2", "gnnstore: --dist mpi: this program has no MPI: start gnnstore-mpi, which is built with -tags mpi\n"},
 		{"--dist-timeout 5s", "gnnstore: --dist-timeout 5s: it goes with --dist\n"},
 		{"--dist local:2 --history", "gnnstore: --dist local:2: --history: rows of earlier steps are not shared among workers; leave one of the two out\n"},
-		{"--dist local:2 --plan", "gnnstore: --dist local:2: a plan is of one worker; leave --dist out\n"},
-		{"--dist local:2 --parallel alone", "gnnstore: --parallel alone: there are independent and parts\n"},
+		{"--dist mpi --plan", "gnnstore: --dist mpi: a plan starts no processes; say how many there will be: --dist mpi:V\n"},
+		{"--dist mpi:2 --plan --network fast", "gnnstore: --network \"fast\": a rate and, if known, the time of a small exchange, such as 10Gbit or 1Gbit,200us\n"},
+		{"--dist local:2 --network 1Gbit", "gnnstore: --network 1Gbit: it goes with --plan; a run measures its network\n"},
+		{"--dist local:2 --plan --network 1Gbit", "gnnstore: --network 1Gbit: it goes with --dist mpi:V; workers of one process exchange in memory\n"},
+		{"--dist local:2 --parallel alone", "gnnstore: --parallel alone: there are independent, parts and auto\n"},
+		{"--dist local:2 --parallel parts --sampler rw --plan", "gnnstore: --parallel parts: --sampler rw compares lists, which have different owners"},
+		{"--parallel auto", "gnnstore: --parallel auto: it goes with --dist\n"},
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
 		code, stdout, stderr := gnnstore(t, append([]string{"train", data, "--run", dir}, strings.Fields(c.args)...)...)
@@ -78,4 +86,82 @@ func TestWorkersMisuse(t *testing.T) {
 		require.Contains(t, stderr, c.want)
 		require.NoDirExists(t, dir)
 	}
+}
+
+// TestWorkersAuto: --parallel auto takes a way and says so once. A resumed run keeps it, also if it
+// is given auto again.
+func TestWorkersAuto(t *testing.T) {
+	data := tinyDataset(t)
+	dir := filepath.Join(t.TempDir(), "run")
+	train := []string{"train", data, "--run", dir, "--epochs", "2", "--hidden", "4", "--fanout", "2,2", "--batch", "8"}
+	code, stdout, stderr := gnnstore(t, append(train, "--dist", "local:3", "--parallel", "auto")...)
+	require.Zero(t, code, stderr)
+	choice := regexp.MustCompile(`(?m)^note: --parallel (independent|parts): a step takes about .*, limited by \w+; ` +
+		`\w+ would take .*, limited by \w+; a worker sends .* a second$`)
+	said := choice.FindAllStringSubmatch(stderr, -1)
+	require.Len(t, said, 1, stderr)
+	way := said[0][1]
+	require.Contains(t, stdout, "\n3 workers, "+way+": 0 to 2 on ")
+	record := func() (r run.Record) {
+		text, err := os.ReadFile(filepath.Join(dir, "run.json"))
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(text, &r))
+		return r
+	}
+	began := record()
+	require.Equal(t, way, began.Options.Parallel)
+	require.Equal(t, way, began.AutoParallel.Way)
+	for _, again := range [][]string{nil, {"--parallel", "auto"}} {
+		code, stdout, stderr = gnnstore(t, append([]string{"train", "--resume", "--run", dir, "--epochs", fmt.Sprint(3 + len(again))}, again...)...)
+		require.Zero(t, code, stderr)
+		require.NotContains(t, stderr, "note: --parallel")
+		require.Contains(t, stdout, "\n3 workers, "+way)
+		require.Equal(t, began.AutoParallel, record().AutoParallel)
+	}
+	other := map[string]string{"independent": "parts", "parts": "independent"}[way]
+	code, stdout, stderr = gnnstore(t, "train", "--resume", "--run", dir, "--epochs", "7", "--parallel", other)
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "\n3 workers, "+other)
+}
+
+// TestWorkersPlan: a plan of several workers compares the ways, without processes.
+func TestWorkersPlan(t *testing.T) {
+	data := tinyDataset(t)
+	plan := []string{"train", data, "--plan", "--hidden", "4", "--fanout", "2,2", "--batch", "8"}
+	code, stdout, stderr := gnnstore(t, append(plan, "--dist", "mpi:3", "--network", "1kbit")...)
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "3 workers, on a machine each, like this one. Each: memory ")
+	require.Contains(t, stdout, "(--network 1kbit)\n")
+	require.Regexp(t, `(?m)^ +takes +processors +disk +network +computing +drawing +gathering$`, stdout)
+	require.Regexp(t, `(?m)^ +independent( +[\d.]+ m?s){7}$`, stdout)
+	require.Regexp(t, `(?m)^ +parts( +[\d.]+ m?s){7}$`, stdout)
+	require.Contains(t, stdout, "\nthe fastest: --parallel independent, limited by computing\nan epoch of ")
+	code, stdout, stderr = gnnstore(t, append(plan, "--dist", "mpi:3", "--parallel", "parts", "--json")...)
+	require.Zero(t, code, stderr)
+	var p graph.WorkersPlan
+	require.NoError(t, json.Unmarshal([]byte(stdout), &p))
+	require.Equal(t, []any{"parts", "assumed", 3, 1}, []any{p.Way, p.LinkFrom, p.Workers, p.Machine})
+	for _, key := range []string{
+		"dataset", "options", "workers", "workers_of_machine", "memory", "link", "bytes_per_second", "latency_seconds", "link_from", "steps", "drawn",
+		"ways", "way", "seconds", "limiting_stage", "stages", "name", "input_rows", "sent_bytes", "ids", "lists", "rows", "gradients", "row_bytes",
+		"list_bytes", "most_sent_bytes", "most_read_bytes", "fastest", "epoch_seconds",
+	} {
+		require.Contains(t, stdout, fmt.Sprintf("%q:", key))
+	}
+	code, stdout, stderr = gnnstore(t, append(plan, "--dist", "local:2", "--sampler", "rw")...)
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "2 workers, on one machine. Each: ")
+	require.Contains(t, stdout, "(measured in this process)\n")
+	require.Contains(t, stdout, "\nparts is refused: --parallel parts: --sampler rw compares lists")
+	code, stdout, stderr = gnnstore(t, append(plan, "--dist", "local:1")...)
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "limited by ", "the plan of one worker")
+	require.NotContains(t, stdout, "workers")
+
+	parts := filepath.Join(t.TempDir(), "parts")
+	code, _, stderr = gnnstore(t, "partition", data, parts, "--parts", "2")
+	require.Zero(t, code, stderr)
+	code, _, stderr = gnnstore(t, "train", parts, "--plan")
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "a plan is made for a whole dataset; give that one, and --dist mpi:2\n")
 }

@@ -33,6 +33,8 @@ type internal struct {
 	// known describes the dataset that a network was trained on; nil if it is used on that one.
 	known *trainedOn
 	fixed *fixed // the network learns no more; nil: it does
+	// planned has the workers of a plan; nil: it is no plan, or of one worker.
+	planned *planned
 }
 
 // share returns the bytes that the caller takes of a total. A nil share takes none.
@@ -124,11 +126,13 @@ type core struct {
 	optim    *optim.Optimizer
 	eval     *infer.Evaluator
 	learnt   *learntRows
-	labels   *data.Shown       // nil: labels are no input
-	reuse    *reuse            // nil: Options.History is false
-	settled  *run.AutoSettings // nil: the defaults stay
-	onDevice int64             // bytes of weights, gradients and moments in a device's own memory
-	large    []string          // notes on columns of edges with large values
+	labels   *data.Shown         // nil: labels are no input
+	reuse    *reuse              // nil: Options.History is false
+	settled  *run.AutoSettings   // nil: the defaults stay
+	choice   *run.ParallelChoice // nil: there was no choice
+	shared   []plan.Shared       // of a plan
+	onDevice int64               // bytes of weights, gradients and moments in a device's own memory
+	large    []string            // notes on columns of edges with large values
 }
 
 // opening is held while one of several workers of a process opens: it measures the disk, and how
@@ -140,7 +144,11 @@ var opening sync.Mutex
 func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks, in internal) (_ *core, err error) {
 	c := &core{Driver: run.Driver{Options: o.WithDefaults(), Hooks: h}, internal: in}
 	unlock := func() {}
-	if n := h.Group.Hosted(); n > 1 {
+	n := h.Group.Hosted()
+	if p := in.planned; p != nil {
+		n = p.machine
+	}
+	if n > 1 {
 		c.Hosted = n
 		opening.Lock()
 		unlock = sync.OnceFunc(opening.Unlock)
@@ -158,6 +166,9 @@ func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks,
 	pass, err := c.openData(ctx, ds)
 	if err != nil {
 		return nil, err
+	}
+	if c.Parallel == run.AutoParallel && c.data.OwnPart() != nil {
+		c.Parallel = run.ByParts
 	}
 	if err := c.unlocked(func() error { return c.checkPart(ctx) }); err != nil {
 		return nil, err
@@ -410,6 +421,14 @@ func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 		drawn.Layers, _ = c.reuse.rehearsal(b)
 		m.History, m.Slots = c.reuse.memory(), c.reuse.slotBytes()
 	}
+	if err := c.chooseParallel(ctx, b, m); err != nil {
+		return err
+	}
+	if c.internal.planned != nil {
+		if c.shared, err = c.comparePlanned(ctx, b, m); err != nil {
+			return err
+		}
+	}
 	err = c.tiers.Open(ctx, m)
 	var short *plan.NotEnough
 	// smaller chunks give the same figures
@@ -485,7 +504,7 @@ func (c *core) besideTiers() int64 {
 	if c.onDevice > 0 {
 		each = 12
 	}
-	if c.Hooks.Group.Size() > 1 {
+	if c.Hooks.Group.Size() > 1 || c.internal.planned != nil {
 		each += 32 // copies for the sum over workers, here and at the exchange
 	}
 	bytes := each*c.Config.Weights(c.shape()) + c.eval.MemoryBytes() + c.task.Bytes() + c.internal.beside.of(c.tiers.Total())

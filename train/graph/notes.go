@@ -63,6 +63,9 @@ func (c *core) notes() {
 	if g := c.Hooks.Group; g.Size() > 1 && c.Sampler == sample.LaborStar {
 		c.Note("{sampler} labor-star: each worker finds the probabilities for its own seeds, so batches depend on the number of workers")
 	}
+	if c.choice != nil {
+		c.Note("%s", c.choice.Reason)
+	}
 	c.reuseNotes()
 	if text := c.howEvaluated(); text != "" {
 		c.Note("%s", text)

@@ -96,14 +96,14 @@ type PlanEdges struct {
 	ListBytes int64    `json:"list_bytes"` // of all neighbours, with their weights where they count
 }
 
-// MakePlan estimates what Run would take with the same options. It writes nothing.
+// MakePlan estimates what Run would take with the same options, by one worker. It writes nothing.
 func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, err error) {
 	defer kernels.RecoverMemory(&err)
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	if o.Spread() {
-		return nil, fmt.Errorf("{dist} %s: a plan is of one worker; leave {dist} out", o.Dist)
+		return nil, fmt.Errorf("{dist} %s: a plan of several workers is made by MakeWorkersPlan", o.Dist)
 	}
 	c, err := newCore(ctx, ds, o, run.Hooks{}, internal{})
 	if err != nil {

@@ -88,7 +88,7 @@ func (t *trainer) Room() error { return t.tiers.Room() }
 func (t *trainer) Complete(o run.Options) run.Options { return o }
 
 // Describe implements run.Workload.
-func (t *trainer) Describe(r *run.Record) { r.AutoSettings = t.settled }
+func (t *trainer) Describe(r *run.Record) { r.AutoSettings, r.AutoParallel = t.settled, t.choice }
 
 // Started implements run.Workload.
 func (t *trainer) Started() { t.notes() }

@@ -143,6 +143,9 @@ func (c *core) checkPart(ctx context.Context) error {
 
 // share returns a function that gives this worker's part of n seeds; nil where one worker trains.
 func (c *core) share() func(n int) (lo, hi int) {
+	if p := c.internal.planned; p != nil {
+		return func(n int) (lo, hi int) { return dist.Share(n, p.rank, p.workers) }
+	}
 	if g := c.Hooks.Group; g.Size() > 1 {
 		return g.Share
 	}

@@ -120,5 +120,8 @@ func ResumeOptions(saved *Record, given *setting.Bound[Options]) (Options, error
 	if o.HistoryBytes == history.Rest { // the run replaced rest by a number
 		o.HistoryBytes = saved.Options.HistoryBytes
 	}
+	if o.Parallel == AutoParallel && saved.Options.Parallel != "" { // likewise
+		o.Parallel = saved.Options.Parallel
+	}
 	return o, o.Normalize()
 }

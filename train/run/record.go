@@ -50,9 +50,12 @@ type Record struct {
 	// where there is one.
 	Workers int         `json:"workers,omitempty"`
 	Peers   []dist.Peer `json:"peers,omitempty"`
-	Version string      `json:"version"`
-	Host    Host        `json:"host"`
-	Started time.Time   `json:"started"`
+	// AutoParallel is the decision on Options.Parallel AutoParallel, which Options has as well. It
+	// was made when the run began.
+	AutoParallel *ParallelChoice `json:"auto_parallel,omitempty"`
+	Version      string          `json:"version"`
+	Host         Host            `json:"host"`
+	Started      time.Time       `json:"started"`
 	// Resumed has an entry for each time that the run was continued.
 	Resumed []Resumption `json:"resumed,omitempty"`
 }

@@ -463,9 +463,12 @@ var Table = setting.Table[Options]{
 		Help: "how many workers train together, and where: local:V, V in this process; mpi, one in each process that mpirun or mpiexec " +
 			"started; mpi:V, V in those processes; off, one; auto: mpi if several processes were started, else off"},
 	{Key: "parallel", For: spread, Free: anyTime,
-		In: func(o *Options) value { return setting.Word(&o.Parallel, Independent, ByParts) },
+		In: func(o *Options) value {
+			return setting.Word(&o.Parallel, slices.Concat(ParallelWays, []string{AutoParallel})...)
+		},
 		Help: "who draws and reads for a worker: independent, the worker itself, and only gradients are exchanged; " +
-			"parts, owners: each node has one, which draws its neighbours and sends its features. Results are the same"},
+			"parts, owners: each node has one, which draws its neighbours and sends its features; auto, whichever takes less time, by the " +
+			"first steps and the speed between workers. Results are the same"},
 	{Key: "dist_timeout", For: spread, Free: anyTime,
 		In:   func(o *Options) value { return setting.Parsed(&o.DistTimeout, time.ParseDuration) },
 		Help: "how long a worker waits for the others before the run fails, as 90s or 10m; 0s: for ever"},

@@ -1,11 +1,13 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/dist"
+	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/task"
 )
@@ -15,7 +17,8 @@ import (
 type WorkerOptions struct {
 	// Dist is as dist.ParseWay reads it; empty: one worker.
 	Dist string `json:"dist,omitempty"`
-	// Parallel names the way in which workers share a step: Independent, the default, or ByParts.
+	// Parallel names the way in which workers share a step: Independent, the default, ByParts, or
+	// AutoParallel. A run records the way that AutoParallel has become.
 	Parallel string `json:"parallel,omitempty"`
 	// DistTimeout bounds the time that a worker waits for the others. MPILibrary is a file: see
 	// dist.Options.
@@ -31,7 +34,42 @@ const (
 	// ByParts: seeds are shared as in Independent. Each worker also owns a part of the nodes. It
 	// draws from their lists, and reads their rows, for all workers.
 	ByParts = "parts"
+	// AutoParallel takes the way whose steps take less time, by an estimate at the start.
+	AutoParallel = "auto"
 )
+
+// ParallelWays lists the ways in which workers share a step.
+var ParallelWays = []string{Independent, ByParts}
+
+// ParallelChoice has the decision on AutoParallel. Its JSON keys are stable.
+type ParallelChoice struct {
+	Way    string    `json:"way"`
+	Reason string    `json:"reason"` // a sentence, which names options by their keys
+	Link   plan.Link `json:"link"`   // measured between workers
+	// Ways has the estimates of all ways. It is empty if only one was left.
+	Ways []plan.Shared `json:"ways,omitempty"`
+}
+
+// InWay returns o with Parallel set to one of the ways, and an error if several workers cannot
+// train the run in this way. learns reports whether the network has learnt rows.
+func (o Options) InWay(way string, learns bool) (Options, error) {
+	o.Parallel = way
+	return o, errors.Join(errors.Join(o.validateWorkers()...), o.CheckLearnt(learns))
+}
+
+// anyWay returns nil if fails returns nil for one of the ways. Otherwise it returns the error for
+// the first one.
+func anyWay(fails func(way string) error) (err error) {
+	for i, way := range ParallelWays {
+		switch e := fails(way); {
+		case e == nil:
+			return nil
+		case i == 0:
+			err = e
+		}
+	}
+	return err
+}
 
 // DefaultDistTimeout is the default of WorkerOptions.DistTimeout where there are several workers.
 const DefaultDistTimeout = 10 * time.Minute
@@ -44,6 +82,12 @@ func (o Options) validateWorkers() []error {
 	var errs sample.Problems
 	fail := errs.If
 	if !o.Spread() {
+		return nil
+	}
+	if o.Parallel == AutoParallel {
+		if err := anyWay(func(way string) error { _, err := o.InWay(way, false); return err }); err != nil {
+			return []error{err}
+		}
 		return nil
 	}
 	_, _, err := dist.ParseWay(o.Dist)
@@ -66,6 +110,12 @@ func (o Options) validateWorkers() []error {
 // CheckLearnt refuses learnt rows where there are several workers: learns reports whether a type
 // has some.
 func (o WorkerOptions) CheckLearnt(learns bool) error {
+	if o.Spread() && o.Parallel == AutoParallel {
+		return anyWay(func(way string) error {
+			o.Parallel = way
+			return o.CheckLearnt(learns)
+		})
+	}
 	if o.Spread() && learns {
 		return fmt.Errorf("{dist} %s: each worker would change its own copy of learnt rows; "+
 			"give the types {input} TYPE=table or TYPE=constant, or leave {dist} out", o.Dist)
