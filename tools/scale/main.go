@@ -4,7 +4,7 @@
 // --memory, and prints what every pass took beside what the disk can do and what --plan had said.
 //
 //	go run ./tools/scale [-dir DIR] [-only PART,…] [-scale 1] [-python PYTHON]
-//	    [-dataset DIR] [-bin FILE]
+//	    [-dataset DIR] [-bin FILE] [-settings 1,2] [-turns 3]
 //
 // papers makes papers100M's shape at -scale straight through the builder, with 4 GiB; raw writes
 // the raw files of the same at a quarter of it and ingests them; equal builds one graph with 256
@@ -12,8 +12,10 @@
 // 512 MiB; mag240m ingests that layout; peer builds 10 million nodes and 160 million edges beside
 // what NumPy and SciPy users do; train, which is no default, trains on papers100M's shape with 8
 // GiB; coop, no default either, trains on parts of its shape at 0.09 of -scale, on four machines
-// that are namespaces, over wires of 1 Gbit/s. It needs root for the cgroup, and says so when it
-// goes on without. Results go to tools/results by hand.
+// that are namespaces, over wires of 1 Gbit/s; parallel, likewise, runs both ways of several
+// workers in some settings, or in those that -settings names by number, beside the estimates of
+// --parallel auto. It needs root for the cgroup, and says so when it goes on without. Results go to
+// tools/results by hand.
 package main
 
 import (
@@ -40,6 +42,9 @@ type bench struct {
 	dataset string // for train; empty: made
 	binary  cli.Binary
 	disk    rates
+	// of parallel: numbers from 1, none for all; and how often each way is run
+	settings []string
+	turns    int
 }
 
 var parts = []struct {
@@ -54,6 +59,7 @@ var parts = []struct {
 	{"peer", (*bench).peer},
 	{"train", (*bench).train},
 	{"coop", (*bench).coop},
+	{"parallel", (*bench).parallel},
 }
 
 func main() {
@@ -63,9 +69,14 @@ func main() {
 	flag.Float64Var(&b.scale, "scale", 1, "of papers100M")
 	flag.StringVar(&b.python, "python", "python3", "`interpreter` with numpy and scipy, for peer")
 	flag.StringVar(&b.dataset, "dataset", "", "a `dataset` of papers100M's shape, for train; default: made at -scale")
+	settings := flag.String("settings", "", "`numbers` of settings of parallel, such as 1,2; default: all")
+	flag.IntVar(&b.turns, "turns", 3, "runs of each way, in parallel")
 	binary := flag.String("bin", "", "a built `gnnstore`; default: built now")
 	flag.Parse()
 	b.binary = cli.Binary(*binary)
+	if *settings != "" {
+		b.settings = strings.Split(*settings, ",")
+	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := b.run(ctx, strings.Split(*only, ","))
