@@ -28,6 +28,22 @@ type Category struct {
 	largest int64    // the largest
 	many    bool     // more than most: ids is dropped
 	direct  bool     // a label's integers are classes by number
+	of      string   // what the values are known from; empty: they are learnt
+}
+
+// KnownCategory has values that are known beforehand, in the order of their numbers. of names them
+// in errors, as in "the categories of shop.gnn".
+func KnownCategory(names []string, of string) *Category {
+	c := &Category{ids: map[string]int32{}, Names: names, of: of}
+	for i, name := range names {
+		c.ids[name] = int32(i)
+	}
+	return c
+}
+
+// KnownClasses has so many classes by number. of names them in errors.
+func KnownClasses(classes int64, of string) *Category {
+	return &Category{direct: true, largest: classes - 1, of: of}
 }
 
 // NewCategory has room for most different values.
@@ -35,10 +51,14 @@ func NewCategory(most int) *Category {
 	return &Category{most: most, ids: map[string]int32{}, least: math.MaxInt64}
 }
 
-// Len is the number of different values, once known; 0 of nil.
+// Len is the number of different values, once known; 0 of nil, and of classes by number that are
+// learnt.
 func (c *Category) Len() int {
 	if c == nil {
 		return 0
+	}
+	if c.direct && c.of != "" {
+		return int(c.largest) + 1
 	}
 	return len(c.Names)
 }
@@ -107,8 +127,11 @@ func WholeText(cell []byte) (int64, bool) {
 	return v, err == nil && (len(left) == 1 || left[0] != '0') // 007 is a name
 }
 
-// Learn notes a value.
+// Learn notes a value, unless the values are known beforehand.
 func (c *Category) Learn(t Token) {
+	if c.of != "" {
+		return
+	}
 	c.values++
 	switch {
 	case !t.Integer:
@@ -189,15 +212,29 @@ func (c *Category) number(positive bool) {
 func (c *Category) Of(t Token) (int32, error) {
 	if c.direct {
 		if t.Number > c.largest || !t.Integer {
-			return 0, fmt.Errorf("%.40q is new; the file changed while it was read", t.Text)
+			return 0, c.unknown(t)
 		}
 		return int32(max(t.Number, -1)), nil
 	}
 	id, ok := c.ids[string(t.Text)]
 	if !ok {
-		return 0, fmt.Errorf("%.40q is new; the file changed while it was read", t.Text)
+		return 0, c.unknown(t)
 	}
 	return id, nil
+}
+
+// Unknown reports whether t is none of the values that are known beforehand.
+func (c *Category) Unknown(t Token) bool {
+	_, ok := c.ids[string(t.Text)]
+	return c.of != "" && !c.direct && !ok
+}
+
+// unknown returns the error for a value that was not learnt.
+func (c *Category) unknown(t Token) error {
+	if c.of != "" {
+		return fmt.Errorf("%.40q is none of %s", t.Text, c.of)
+	}
+	return fmt.Errorf("%.40q is new; the file changed while it was read", t.Text)
 }
 
 // LearnText is Learn for a cell of text, which may be missing.

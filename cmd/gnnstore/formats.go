@@ -65,7 +65,11 @@ var formats = map[string]struct {
 			if info, err := os.Stat(p); err == nil && info.IsDir() {
 				return nil, fmt.Errorf("%s: a folder; name the schema of its tables, or write a first one: gnnstore ingest table --infer %s", p, p)
 			}
-			return opened(table.Open(p, table.Options{SkipBad: o.skipBad, FollowLinks: o.follow}))
+			of := table.Options{SkipBad: o.skipBad, FollowLinks: o.follow}
+			if o.like != nil {
+				of.Like = &o.like.Like
+			}
+			return opened(table.Open(p, of))
 		}},
 	"tgb": {"a stream of TGB's, tgbl-*: NAME_edgelist.csv, and its negatives, NAME_val_ns.pkl and NAME_test_ns.pkl",
 		func(p string, o *sourceOptions) (ingest.Source, error) {
@@ -99,16 +103,18 @@ func opened[S ingest.Source](s S, err error) (ingest.Source, error) {
 
 // sourceOptions are the flags of single formats.
 type sourceOptions struct {
-	csv     edgelist.Options
-	arrays  arrays.Options
-	ogb     ogb.Options
-	mag240m mag240m.Options
-	triples triples.Options
-	raw     []string // of arrays
-	seed    uint64
-	skipBad int64
-	memory  int64
-	follow  bool
+	csv      edgelist.Options
+	arrays   arrays.Options
+	ogb      ogb.Options
+	mag240m  mag240m.Options
+	triples  triples.Options
+	raw      []string // of arrays
+	seed     uint64
+	skipBad  int64
+	memory   int64
+	follow   bool
+	likePath string
+	like     *like // that tables follow; nil: they follow nothing
 
 	nodeCount   int64  // of csv, events and arrays
 	timeScale   string // of streams

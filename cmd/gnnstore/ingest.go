@@ -87,6 +87,14 @@ func newIngest() *cobra.Command {
 				return misuse(err)
 			}
 			o.complete(given.Given)
+			if o.source.likePath != "" {
+				if o.source.like, err = likeOf(o.source.likePath); err != nil {
+					return err
+				}
+				if set := o.follow(o.source.like, given.Given); len(set) > 0 {
+					printf(cmd.ErrOrStderr(), "as %s: %s\n", o.source.likePath, withFlags(strings.Join(set, ", ")))
+				}
+			}
 			return runIngest(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), format, src, args[2], o)
 		},
 	}

@@ -17,6 +17,7 @@
 //	    features: [age, embedding, country]
 //	    categorical: [country]
 //	    missing: {age: mean}        # of numbers: refuse, 0, mean or indicator; one word is for all columns
+//	    unknown: {country: 0}       # of categories that Options.Like lacks: refuse, or 0
 //	    label: segment              # or value: a column of numbers to learn
 //	    split: part                 # its values are train, valid, test, or nothing
 //	  - type: item
@@ -71,6 +72,14 @@
 //
 // Values of a relation_column become names of relations, in the order of their bytes, with _ for
 // what no name may have.
+//
+// # Following a dataset
+//
+// [Options].Like makes tables mean what they mean in another dataset, so that a network that was
+// trained there reads the same numbers. Columns are taken by name, in the order that they have
+// there; categories have their numbers from there, missing numbers the rule and the means, and
+// labels the classes. All columns must be in the schema, and no others. A category that is not
+// there is refused, unless unknown says that it is as a missing one.
 //
 // # Bad rows
 //

@@ -360,6 +360,13 @@ func (e *entry) measure(ctx context.Context, tables []matrix) error {
 		return err
 	}
 	for i, f := range wanted {
+		if f.known {
+			if len(votes[i]) > 0 && votes[i][f.dim] == 0 {
+				return fmt.Errorf("%s: line %d: features: column %s of %s has no cells of %d numbers, as the dataset to follow has",
+					e.schema, f.line, clip(f.text), e.files[0], f.dim)
+			}
+			continue
+		}
 		for dim, n := range votes[i] {
 			if best := votes[i][f.dim]; dim > 0 && (n > best || n == best && dim < f.dim) {
 				f.dim = dim
@@ -450,7 +457,7 @@ func (r *featureReader) append(row []float32, f *feature, v *value, learn bool) 
 		return row, err
 	}
 	id := int32(-1)
-	if there {
+	if there && !(f.pass && f.category.Unknown(t)) {
 		if id, err = f.category.Of(t); err != nil {
 			return row, err
 		}
@@ -475,7 +482,9 @@ func (r *featureReader) learn(cells []value) {
 		for _, f := range t.features {
 			if f.category != nil {
 				if t, there, err := tokenOf(&cells[i], r.buf); there && err == nil {
-					f.category.Learn(t)
+					if f.category.Learn(t); f.category.Unknown(t) {
+						f.unknown.add(t.Text)
+					}
 				}
 			} else if f.missing == mean {
 				if r.numbers = r.numbers[:0]; !isMissing(&cells[i]) {
@@ -491,6 +500,9 @@ func (r *featureReader) learn(cells []value) {
 func (e *entry) settle(tables []matrix) error {
 	for _, t := range tables {
 		for _, f := range t.features {
+			if f.known {
+				continue
+			}
 			if f.missing == mean && !f.settle() {
 				return fmt.Errorf("%s: line %d: missing: column %s has no number to take the mean of", e.schema, f.line, clip(f.text))
 			}
@@ -510,9 +522,12 @@ func (e *entry) settle(tables []matrix) error {
 func forget(tables []matrix) {
 	for _, t := range tables {
 		for _, f := range t.features {
-			if f.category != nil {
+			switch {
+			case f.known:
+				f.average, f.unknown = average{means: f.means}, unknown{}
+			case f.category != nil:
 				f.category = ingest.NewCategory(f.most())
-			} else {
+			default:
 				f.dim, f.average = 0, average{}
 			}
 		}
@@ -523,7 +538,7 @@ func forget(tables []matrix) {
 func learns(tables []matrix) bool {
 	for _, t := range tables {
 		for _, f := range t.features {
-			if f.category != nil || f.missing == mean {
+			if f.category != nil && (!f.known || f.pass) || f.missing == mean {
 				return true
 			}
 		}

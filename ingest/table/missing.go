@@ -60,6 +60,36 @@ func (d *document) missing(o *object, taken map[string]*feature) {
 	}
 }
 
+// unknown reads the rule for categories that the dataset to follow does not have: one word for all
+// features, or one for each.
+func (d *document) unknown(o *object, taken map[string]*feature) {
+	set := func(f *feature, w word) {
+		if w.text != "0" && w.text != "refuse" {
+			d.errorf(w.line, "unknown %q: choose refuse, or 0, which takes the category for a missing one", clip(w.text))
+		}
+		f.pass = w.text == "0"
+	}
+	n := o.keys["unknown"]
+	if n == nil {
+		return
+	}
+	if n.Kind != yaml.MappingNode {
+		for _, f := range taken {
+			set(f, o.word("unknown"))
+		}
+		return
+	}
+	d.object(n, "unknown") // keys are unique
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		column, rule := d.word(n.Content[i], "a column"), d.word(n.Content[i+1], "refuse or 0")
+		if f := taken[column.text]; f != nil {
+			set(f, rule)
+		} else {
+			d.errorf(column.line, "unknown %s: it is not among the features; list it there as well", clip(column.text))
+		}
+	}
+}
+
 // isMissing reports whether a cell has no number.
 func isMissing(v *value) bool {
 	switch v.Kind {

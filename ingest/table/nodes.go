@@ -26,7 +26,9 @@ type nodes struct {
 	splitFiles [3]*entry
 
 	classes *ingest.Category // of the label
-	count   int64            // of rows, 0 when not counted
+	// knownClasses are the classes of the dataset that the source follows; nil: it follows none.
+	knownClasses *ingest.Category
+	count        int64 // of rows, 0 when not counted
 }
 
 // nodeReader reads rows of nodes whole, in every pass, so that a row that is bad for one section is
@@ -181,6 +183,9 @@ func (n *nodes) settle(ctx context.Context, forgive forgiver) error {
 	}
 	if n.label.set() {
 		n.classes = ingest.NewCategory(ingest.MaxClasses)
+		if n.knownClasses != nil {
+			n.classes = n.knownClasses
+		}
 	}
 	if n.ids != rowIDs && !n.label.set() && !learns(n.tables) {
 		return nil
@@ -200,7 +205,7 @@ func (n *nodes) settle(ctx context.Context, forgive forgiver) error {
 	if dense {
 		n.ids = rowIDs
 	}
-	if n.label.set() {
+	if n.label.set() && n.knownClasses == nil {
 		if err := n.classes.SettleLabel(); err != nil {
 			return fmt.Errorf("%s: line %d: label: column %s: %w", n.schema, n.label.line, clip(n.label.text), err)
 		}

@@ -57,6 +57,9 @@ type feature struct {
 	index    bool             // the category's number instead of a column for each
 	dim      int              // numbers of a cell; 0: as many as there are categories
 	missing  missing          // what stands for numbers that are missing
+	known    bool             // categories and means come from another dataset: see Like
+	pass     bool             // a category that the other dataset lacks counts as missing
+	unknown  unknown
 	average
 }
 
@@ -159,7 +162,8 @@ func list(names []string) string {
 }
 
 var nodeKeys = []string{
-	"type", "files", "format", "delimiter", "header", "id", "id_type", "features", "categorical", "missing", "label", "value", "split",
+	"type", "files", "format", "delimiter", "header", "id", "id_type", "features", "categorical", "missing", "unknown",
+	"label", "value", "split",
 }
 
 // nodes reads an entry of nodes.
@@ -169,7 +173,9 @@ func (d *document) nodes(n *yaml.Node) *nodes {
 	e.name = d.name(o.need("type", "the name of the node type"), "a node type")
 	e.gathered = !o.has("files")
 	if e.gathered {
-		for _, key := range []string{"id", "features", "categorical", "missing", "label", "value", "split", "format", "header", "delimiter"} {
+		for _, key := range slices.DeleteFunc(slices.Clone(nodeKeys), func(key string) bool {
+			return slices.Contains([]string{"type", "files", "id_type"}, key)
+		}) {
 			if o.has(key) {
 				d.errorf(o.line, "node type %s has no files, and %s is about their columns; name them with files", e.name, key)
 			}
@@ -214,7 +220,7 @@ func (d *document) nodes(n *yaml.Node) *nodes {
 
 var edgeKeys = []string{
 	"type", "files", "format", "delimiter", "header", "src", "dst", "relation_column", "weight", "columns", "features",
-	"categorical", "missing",
+	"categorical", "missing", "unknown",
 }
 
 // edges reads an entry of edges.
@@ -410,6 +416,7 @@ func (d *document) features(o *object) (tables []matrix) {
 		}
 	}
 	d.missing(o, taken)
+	d.unknown(o, taken)
 	return tables
 }
 

@@ -15,6 +15,7 @@ import (
 type Options struct {
 	SkipBad     int64 // rows that may be passed over; default none
 	FollowLinks bool  // follow paths and symbolic links out of the schema's folder
+	Like        *Like // encodes tables as another dataset's; default nil: by their own values
 }
 
 // Source is a graph in tables that a schema describes.
@@ -24,6 +25,7 @@ type Source struct {
 	bad     *lines.Tolerance
 	forgive forgiver // skips bad rows as bad allows
 	edges   []*edges
+	like    string // identity of what tables follow; empty: they follow nothing
 
 	// What each section of the Schema is read from. Schema fills these lists:
 	form      *ingest.Schema
@@ -74,6 +76,12 @@ func Open(path string, o Options) (*Source, error) {
 			return nil, err
 		}
 	}
+	if o.Like != nil {
+		if err := sch.follow(o.Like); err != nil {
+			return nil, err
+		}
+		s.like = o.Like.Identity
+	}
 	return s, nil
 }
 
@@ -93,6 +101,9 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 	var err error
 	if form.Identity, err = ingest.Files(s.files()...); err != nil {
 		return nil, err
+	}
+	if s.like != "" {
+		form.Identity += "like " + s.like + "\n"
 	}
 	all := slices.Clone(s.schema.nodes)
 	byName := map[string]*nodes{}
@@ -191,7 +202,7 @@ func (s *Source) describeNodes(form *ingest.Schema, n *nodes) {
 		form.Tables = append(form.Tables, ingest.Table{Name: m.name, NodeType: n.name, Dim: m.width()})
 		s.tables = append(s.tables, tableOf{nodes: n, index: i})
 	}
-	form.Skipped = append(form.Skipped, filled(n.tables)...)
+	form.Skipped = append(append(form.Skipped, filled(n.tables)...), taken(n.tables)...)
 	if n.label.set() {
 		form.Labels = append(form.Labels, ingest.Label{
 			Name: "label", NodeType: n.name, Classes: n.classes.Len(), ClassNames: n.classes.Names,
@@ -219,7 +230,7 @@ func (s *Source) describeEdges(form *ingest.Schema, e *edges) {
 			s.tables = append(s.tables, tableOf{edges: relation{e, int32(i)}, index: k})
 		}
 	}
-	form.Skipped = append(form.Skipped, filled(e.tables)...)
+	form.Skipped = append(append(form.Skipped, filled(e.tables)...), taken(e.tables)...)
 	if note := e.cleaned(); note != "" {
 		form.Skipped = append(form.Skipped, note)
 	}

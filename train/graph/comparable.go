@@ -28,7 +28,11 @@ func comparable(dir *run.Dir, ds *store.Dataset, note func(format string, args .
 			trained.Whole())
 	}
 	if differs := differ(trained, other, record.Options); differs != "" {
-		return nil, fmt.Errorf("it trained on %s, and %s %s", own.Path(), ds.Path(), differs)
+		here, err := ds.Encodings()
+		if err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("it trained on %s, and %s %s%s", own.Path(), ds.Path(), differs, dir.Remedy(here))
 	}
 	// Rows that are made of the edges or the numbers of one graph mean nothing in another.
 	for _, m := range []*store.Manifest{trained, other} {

@@ -42,6 +42,15 @@ func (d *Dir) Encodings() (*store.Encodings, error) {
 	return e, nil
 }
 
+// Remedy returns the end of an error about a dataset whose columns are not the run's: how to ingest
+// it so that they are. It returns "" if the dataset's columns have no names.
+func (d *Dir) Remedy(e *store.Encodings) string {
+	if e == nil || !slices.ContainsFunc(e.Tables, func(t store.TableEncoding) bool { return t.Named() }) {
+		return ""
+	}
+	return "; tables that a schema describes follow the run by {like} " + d.path
+}
+
 // CheckColumns refuses a dataset whose columns or edges mean something else than those the run
 // learnt from. It compares the tables for which reads returns true, and calls note for what cannot
 // be compared.
@@ -70,7 +79,8 @@ func (d *Dir) CheckColumns(ds *store.Dataset, reads func(t *store.Table) bool, n
 			continue
 		}
 		if differs := tableDiffers(was, is); differs != "" {
-			return fmt.Errorf("%s: table %s of %s is not what was learnt from: %s", ds.Path(), t.Name, t.Owner(), differs)
+			return fmt.Errorf("%s: table %s of %s is not what was learnt from: %s%s",
+				ds.Path(), t.Name, t.Owner(), differs, d.Remedy(here))
 		}
 		if was.Named() != is.Named() {
 			note("%s: columns of table %s of %s have names in one of the two datasets only: they are taken to be the ones that were learnt, in their order", ds.Path(),

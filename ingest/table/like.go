@@ -1,0 +1,208 @@
+package table
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// Like has what another dataset learnt of its columns, so that numbers mean here what they mean
+// there.
+type Like struct {
+	Name      string // of the dataset, or of the run that trained on it
+	Identity  string // equal for equal Encodings and labels
+	Encodings *store.Encodings
+	// Label returns the label of a node type, or nil. It is called only where the schema has a
+	// label. Its error says why the labels are not known.
+	Label func(nodeType string) (*store.Label, error)
+}
+
+// follow makes the tables of the schema be encoded as l's. It takes columns by name, in l's order,
+// and categories, means, and rules for missing numbers from l. All columns of l's tables must be
+// there, and no others.
+func (s *schema) follow(l *Like) error {
+	found := map[*store.TableEncoding]bool{}
+	follow := func(e *entry, tables []matrix, of store.Table) error {
+		for i := range tables {
+			m := &tables[i]
+			of.Name = m.name
+			enc := l.Encodings.Of(&of)
+			if enc == nil {
+				return e.failLike(l, m, "there is none there; leave it out of the schema")
+			}
+			found[enc] = true
+			if err := e.followTable(l, m, enc); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	types, relations := map[string]bool{}, map[string]bool{}
+	for _, n := range s.nodes {
+		types[n.name] = true
+		if err := follow(&n.entry, n.tables, store.Table{NodeType: n.name}); err != nil {
+			return err
+		}
+		if err := n.followLabel(l); err != nil {
+			return err
+		}
+	}
+	for _, e := range s.edges {
+		if e.by.set() { // its relations are not known before they are read
+			if len(e.tables) > 0 {
+				return fmt.Errorf("%s: line %d: {like} %s: features of a relation_column cannot follow a dataset; "+
+					"write an entry of edges for each relation", e.schema, e.line, l.Name)
+			}
+			continue
+		}
+		key := (&store.Relation{Src: e.src, Name: e.relation, Dst: e.dst}).Key()
+		relations[key] = true
+		if err := follow(&e.entry, e.tables, store.Table{Relation: key}); err != nil {
+			return err
+		}
+	}
+	for i := range l.Encodings.Tables {
+		t := &l.Encodings.Tables[i]
+		if !found[t] && t.Made == "" && (types[t.NodeType] || relations[t.Relation]) {
+			return fmt.Errorf("%s: {like} %s: its table %s of %s has the columns %s; list them under features",
+				s.path, l.Name, t.Name, t.Owner(), list(columnNames(t)))
+		}
+	}
+	return nil
+}
+
+func columnNames(t *store.TableEncoding) (names []string) {
+	for i := range t.Columns {
+		names = append(names, t.Columns[i].Name)
+	}
+	return names
+}
+
+func (e *entry) failLike(l *Like, m *matrix, format string, args ...any) error {
+	return fmt.Errorf("%s: line %d: {like} %s: table %s: %s", e.schema, e.line, l.Name, m.name, fmt.Sprintf(format, args...))
+}
+
+// followTable puts the features of a table in the order of enc, and sets how they are encoded.
+func (e *entry) followTable(l *Like, m *matrix, enc *store.TableEncoding) error {
+	fail := func(format string, args ...any) error { return e.failLike(l, m, format, args...) }
+	switch {
+	case enc.Made != "":
+		return fail("there it was made by {features} %s; leave the columns out of the schema", enc.Made)
+	case !enc.Named() || enc.Columns[0].Kind == store.FoldedColumns: // then it is the only one
+		return fail("there its columns have no names on record, so they cannot be followed")
+	}
+	byName := map[string]*feature{}
+	for _, f := range m.features {
+		byName[e.title(f.column)] = f
+	}
+	there := columnNames(enc)
+	ordered := make([]*feature, 0, len(there))
+	for i := range enc.Columns {
+		c := &enc.Columns[i]
+		f := byName[c.Name]
+		if f == nil {
+			return fail("column %s is there, and not among the features of the schema; list it", clip(c.Name))
+		}
+		if err := f.follow(l, c); err != nil {
+			return fail("column %s %v", clip(c.Name), err)
+		}
+		ordered = append(ordered, f)
+	}
+	for _, f := range m.features {
+		if name := e.title(f.column); !slices.Contains(there, name) {
+			return fail("column %s is not there; leave it out of features; there are %s", clip(name), list(there))
+		}
+	}
+	m.features = ordered
+	return nil
+}
+
+// follow sets how the feature is encoded, as c is. The schema may leave out what c says.
+func (f *feature) follow(l *Like, c *store.Encoding) error {
+	if c.Kind == store.CategoryColumn {
+		index := c.Encoder == store.CategoryIndex
+		if f.category != nil && f.index != index {
+			return fmt.Errorf("is categorical by %s there; write categorical: {%s: %s}", c.Encoder, clip(f.text), c.Encoder)
+		}
+		if f.missing != "" {
+			return fmt.Errorf("is categorical there, where a missing value is none of the categories; leave it out of missing")
+		}
+		f.known, f.index, f.dim = true, index, 0
+		if index {
+			f.dim = 1
+		}
+		f.category = ingest.KnownCategory(c.Categories,
+			fmt.Sprintf("the categories of %s; in the schema, unknown: {%s: 0} takes it for a missing one", l.Name, clip(f.text)))
+		return nil
+	}
+	rule := missing(c.Missing)
+	if c.Missing == "" {
+		rule = refuse
+	}
+	switch {
+	case f.category != nil:
+		return fmt.Errorf("is a number there; leave it out of categorical")
+	case f.missing != "" && f.missing != rule:
+		return fmt.Errorf("has the rule %s for missing numbers there; write missing: {%s: %s}, or leave it out", rule, clip(f.text), rule)
+	}
+	f.known, f.missing, f.dim, f.average = true, rule, int(c.Width), average{means: c.Means}
+	if rule == indicate {
+		f.dim--
+	}
+	return nil
+}
+
+// unknown counts the cells whose category the followed dataset does not have.
+type unknown struct {
+	cells int64
+	first string // category
+}
+
+func (u *unknown) add(category []byte) {
+	if u.cells++; u.cells == 1 {
+		u.first = string(category)
+	}
+}
+
+// taken notes the columns with categories that are taken for missing ones.
+func taken(tables []matrix) (notes []string) {
+	for _, t := range tables {
+		for _, f := range t.features {
+			if f.unknown.cells > 0 {
+				notes = append(notes, fmt.Sprintf("column %s: %d cells have other categories than the dataset to follow, such as %q, and are taken for missing ones",
+					clip(f.text), f.unknown.cells, clip(f.unknown.first)))
+			}
+		}
+	}
+	return notes
+}
+
+// followLabel gives the label the classes that it has in l.
+func (n *nodes) followLabel(l *Like) error {
+	if !n.label.set() && !n.value.set() {
+		return nil
+	}
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("%s: line %d: {like} %s: %s", n.schema, n.line, l.Name, fmt.Sprintf(format, args...))
+	}
+	of, err := l.Label(n.name)
+	switch {
+	case err != nil:
+		return fail("label of node type %s: %v; leave it out of the schema, which predictions do not need", n.name, err)
+	case of == nil:
+		return fail("node type %s has no label there; leave it out of the schema", n.name)
+	case of.Numbers != n.value.set():
+		return fail("what is learnt of node type %s is a %s there; write it so", n.name, map[bool]string{true: "value", false: "label"}[of.Numbers])
+	case of.Multi:
+		return fail("nodes of type %s have several classes there, which a table does not have", n.name)
+	case of.Numbers:
+		return nil
+	case len(of.ClassNames) > 0:
+		n.knownClasses = ingest.KnownCategory(of.ClassNames, "the classes of "+l.Name)
+	default:
+		n.knownClasses = ingest.KnownClasses(of.Classes, "the classes of "+l.Name)
+	}
+	return nil
+}
