@@ -6,33 +6,33 @@ import "fmt"
 // of a block have consecutive numbers there. By rule, each of the first rows is a block, and then
 // every 64 rows are one.
 
-// blockByRule returns the block of a row.
-func blockByRule(row int64) int64 {
+// block returns the block of a row.
+func (o Owners) block(row int64) int64 {
 	if row < singles {
 		return row
 	}
 	return singles + (row-singles)/dealt
 }
 
-// blockRowByRule is the inverse of blockByRule: it returns the first row of a block.
-func blockRowByRule(block int64) int64 {
+// blockRow is the inverse of block: it returns the first row of a block.
+func (o Owners) blockRow(block int64) int64 {
 	if block < singles {
 		return block
 	}
 	return singles + (block-singles)*dealt
 }
 
-// BeginsBlockByRule reports whether a row is the first of a block: see [Relation].Blocks.
-func BeginsBlockByRule(row NodeID) bool {
-	return blockRowByRule(blockByRule(int64(row))) == int64(row)
+// BeginsBlock reports whether a row is the first of a block: see [Relation].Blocks.
+func (o Owners) BeginsBlock(row NodeID) bool {
+	return o.blockRow(o.block(int64(row))) == int64(row)
 }
 
 // blocks returns the number of blocks of the first rows.
-func (p *Part) blocks(rows int64) int64 {
+func (o Owners) blocks(rows int64) int64 {
 	if rows == 0 {
 		return 0
 	}
-	return blockByRule(rows-1) + 1
+	return o.block(rows-1) + 1
 }
 
 // blocks has the number in the whole of each block's first edge.
@@ -44,8 +44,9 @@ type blocks struct {
 
 // blockEdges returns the edges of block k, numbered in the part: lo to hi-1.
 func (g *Graph) blockEdges(k int64) (lo, hi uint64) {
-	lo, _ = g.list(NodeID(blockRowByRule(k)))
-	_, hi = g.list(NodeID(min(blockRowByRule(k+1), int64(g.Nodes())) - 1))
+	o := g.own.Owners
+	lo, _ = g.list(NodeID(o.blockRow(k)))
+	_, hi = g.list(NodeID(min(o.blockRow(k+1), int64(g.Nodes())) - 1))
 	return lo, hi
 }
 
@@ -53,7 +54,7 @@ func (g *Graph) blockEdges(k int64) (lo, hi uint64) {
 // [EdgeColumn.At] finds its values. own is false if another part has the edge. A part's relation
 // must have Blocks. OwnEdge panics as [Graph.Edge] does.
 func (g *Graph) OwnEdge(e int64) (src, dst NodeID, here int64, own bool) {
-	if g.part == nil {
+	if g.own.Whole() {
 		src, dst = g.Edge(e)
 		return src, dst, e, true
 	}
@@ -78,7 +79,7 @@ func (g *Graph) OwnEdge(e int64) (src, dst NodeID, here int64, own bool) {
 	}
 	here = int64(from + uint64(e) - b.first[lo])
 	src, row := g.Edge(here)
-	return src, g.part.Node(row), here, true
+	return src, g.own.Node(row), here, true
 }
 
 // checkBlocks checks that the blocks follow each other among the edges of the whole.

@@ -15,7 +15,7 @@ type Graph struct {
 	edges    []NodeID
 	columns  []EdgeColumn
 	sources  int64 // the number of source nodes
-	part     *Part
+	own      Own   // of the nodes of the destination type
 	blocks   blocks
 	path     string
 	files    [2]SectionFile // of offsets and neighbours
@@ -39,7 +39,7 @@ func (d *Dataset) Graph(i int) *Graph {
 		offsets:  cast[uint64](offsets.payload()),
 		edges:    cast[NodeID](neighbors.payload()),
 		sources:  src.Count,
-		part:     d.manifest.Part,
+		own:      d.manifest.own(r.Dst),
 		path:     d.path,
 		files:    [2]SectionFile{offsets.open(d.path), neighbors.open(d.path)},
 	}
@@ -301,10 +301,10 @@ func (g *Graph) CorruptNeighbor(v, u NodeID) *SectionError {
 
 // node names the node of list v.
 func (g *Graph) node(v NodeID) string {
-	if g.part == nil {
+	if g.own.Whole() {
 		return fmt.Sprintf("node %d", v)
 	}
-	return fmt.Sprintf("node %d, in row %d,", g.part.Node(v), v)
+	return fmt.Sprintf("node %d, in row %d,", g.own.Node(v), v)
 }
 
 func (g *Graph) corrupt(section string, at int64, err error) *SectionError {

@@ -379,17 +379,17 @@ func (m *Manifest) validate() error {
 		taken[[2]string{kind, key}] = true
 	}
 
-	count := map[string]int64{}
+	count, stored := map[string]int64{}, map[string]int64{}
 	for i := range m.NodeTypes {
 		t := &m.NodeTypes[i]
 		named("node type", t.Name, t.Name)
 		if t.Count < 0 || t.Count > math.MaxUint32 {
 			fail("node type %s: %d nodes; ids are 32 bits, so at most %d", t.Name, t.Count, uint32(math.MaxUint32))
 		}
-		count[t.Name] = t.Count
+		count[t.Name], stored[t.Name] = t.Count, m.StoredNodes(i)
 		errs = append(errs,
-			shape(&t.Original, t.originalPath(), I64, m.Stored(t.Count), 1),
-			shape(&t.Order, t.orderPath(), U32, m.Stored(t.Count), 1))
+			shape(&t.Original, t.originalPath(), I64, m.StoredNodes(i), 1),
+			shape(&t.Order, t.orderPath(), U32, m.StoredNodes(i), 1))
 		if t.Names == nil {
 			continue
 		}
@@ -419,16 +419,16 @@ func (m *Manifest) validate() error {
 		r := &m.Relations[i]
 		named("relation", r.Key(), r.Src, r.Name, r.Dst)
 		nodes("relation "+r.Key(), r.Src)
-		n := nodes("relation "+r.Key(), r.Dst)
+		nodes("relation "+r.Key(), r.Dst)
 		errs = append(errs,
-			shape(&r.Offsets, r.offsetsPath(), U64, m.Stored(n)+1, 1),
+			shape(&r.Offsets, r.offsetsPath(), U64, stored[r.Dst]+1, 1),
 			shape(&r.Neighbors, r.neighborsPath(), U32, r.Edges, 1),
 			r.checkColumns())
 		relations[r.Key()] = r
 		if r.Blocks != nil && m.Part == nil {
 			fail("relation %s: only a part has blocks", r.Key())
 		} else if r.Blocks != nil {
-			errs = append(errs, shape(r.Blocks, r.blocksPath(), U64, m.Part.blocks(m.Stored(n)), 1))
+			errs = append(errs, shape(r.Blocks, r.blocksPath(), U64, m.own(r.Dst).Owners.blocks(stored[r.Dst]), 1))
 		}
 		for j := range r.Columns {
 			c := &r.Columns[j]
@@ -495,7 +495,8 @@ func (m *Manifest) validate() error {
 				fail("table %s: %d rows for %d events", t.Name, next, n)
 			}
 		} else if r := relations[t.Relation]; t.Relation == "" {
-			if n := m.Stored(nodes("table "+t.Name, t.NodeType)); next != n {
+			nodes("table "+t.Name, t.NodeType)
+			if n := stored[t.NodeType]; next != n {
 				fail("table %s: %d rows for %d nodes", t.Name, next, n)
 			}
 		} else if t.NodeType != "" {
@@ -504,7 +505,7 @@ func (m *Manifest) validate() error {
 			fail("table %s: no relation %q", t.Name, t.Relation)
 		} else if _, ok := r.column(EdgeID); !ok {
 			fail("table %s: relation %s has no column %q to find rows by", t.Name, t.Relation, EdgeID)
-		} else if m.Part != nil && next != m.Stored(m.Part.Rows[i]) {
+		} else if m.Part != nil && next != m.Part.TableRows().Count(m.Part.Rows[i]) {
 			fail("table %s: %d rows of %d in the whole", t.Name, next, m.Part.Rows[i])
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -14,7 +15,7 @@ import (
 // The same rule deals out the rows of edge tables. NodeType.Count, the ids in neighbour lists,
 // labels, splits and held-out edges are the same as in the whole.
 //
-// So an index into a Graph's lists, an IDs or a Features is a row of the part: see [RowByRule].
+// So an index into a Graph's lists, an IDs or a Features is a row of the part: see [Part.Nodes].
 type Part struct {
 	Of    string `json:"of"`    // the seal of the whole
 	Index int    `json:"index"` // of this part, from 0
@@ -26,94 +27,20 @@ type Part struct {
 	Rows  []int64 `json:"rows"`
 }
 
-// ByRule says that the owner of a node is OwnerByRule.
-const ByRule = "rule"
-
 // MaxParts bounds the parts of a dataset.
 const MaxParts = 4096
-
-// singles is the number of nodes of each part that are dealt out one by one, the first ones; the
-// others are dealt out in blocks of dealt nodes.
-const singles, dealt = 4096, 64
-
-// OwnerByRule returns the owner of node v of any type among so many parts. The first nodes, which
-// are the hubs in many datasets, are dealt out one by one. The others are dealt out in blocks of
-// 64, so that an owner's rows lie together in the file.
-func OwnerByRule(v NodeID, parts int) int {
-	n := uint64(parts)
-	if uint64(v) < singles*n {
-		return int(uint64(v) % n)
-	}
-	return int(uint64(v) / dealt % n)
-}
-
-// RowByRule returns the place of node v among the nodes of its owner: the number of lower nodes
-// that it owns.
-func RowByRule(v NodeID, parts int) NodeID {
-	n := uint64(parts)
-	if uint64(v) < singles*n {
-		return NodeID(uint64(v) / n)
-	}
-	return NodeID(uint64(v)/(dealt*n)*dealt + uint64(v)%dealt)
-}
-
-// NodeByRule is the inverse of RowByRule: it returns the node at a row of part index. If the
-// part has no such row, the result is the number of nodes or more.
-func NodeByRule(row uint64, parts, index int) uint64 {
-	n, p := uint64(parts), uint64(index)
-	if row < singles {
-		return row*n + p
-	}
-	return (row/dealt*n+p)*dealt + row%dealt
-}
-
-// RowsByRule returns how many of nodes 0 to nodes-1 a part owns.
-func RowsByRule(nodes int64, parts, index int) int64 {
-	n, p := int64(parts), int64(index)
-	if nodes <= singles*n {
-		return (nodes - p + n - 1) / n
-	}
-	rest := nodes - singles*n
-	return singles + rest/(dealt*n)*dealt + min(max(rest%(dealt*n)-p*dealt, 0), dealt)
-}
-
-// Row returns the row of node v, and whether the part owns v; if it does not, row means nothing. A
-// nil Part is a whole: it owns all nodes, and the row is v.
-func (p *Part) Row(v NodeID) (row NodeID, own bool) {
-	if p == nil {
-		return v, true
-	}
-	return RowByRule(v, p.Parts), OwnerByRule(v, p.Parts) == p.Index
-}
-
-// MustRow returns the row of node v. It panics if another part owns v, which is the caller's bug.
-func (p *Part) MustRow(v NodeID) NodeID {
-	row, own := p.Row(v)
-	if !own {
-		panic(fmt.Sprintf("store: node %d is not of part %d of %d", v, p.Index, p.Parts))
-	}
-	return row
-}
-
-// Node is the inverse of Row.
-func (p *Part) Node(row NodeID) NodeID {
-	if p == nil {
-		return row
-	}
-	return NodeID(NodeByRule(uint64(row), p.Parts, p.Index))
-}
 
 // PartPath returns the path of a part in the directory of all parts.
 func PartPath(dir string, index int) string {
 	return filepath.Join(dir, fmt.Sprintf("part-%d.gnn", index))
 }
 
-// Stored returns how many of a whole's rows the dataset has: all of them, or its part of them.
-func (m *Manifest) Stored(rows int64) int64 {
-	if m.Part == nil {
-		return rows
-	}
-	return RowsByRule(rows, m.Part.Parts, m.Part.Index)
+// StoredNodes returns how many nodes of type i the dataset has: all of them, or its part of them.
+func (m *Manifest) StoredNodes(i int) int64 { return m.Part.Nodes(i).Count(m.NodeTypes[i].Count) }
+
+// own returns what the dataset owns of a node type.
+func (m *Manifest) own(nodeType string) Own {
+	return m.Part.Nodes(slices.IndexFunc(m.NodeTypes, func(t NodeType) bool { return t.Name == nodeType }))
 }
 
 // EdgesOf returns the number of edges of relation i in the whole.

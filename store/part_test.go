@@ -16,17 +16,18 @@ func TestOwnersByRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parts := rapid.IntRange(1, 9).Draw(t, "parts")
 		nodes := rapid.Int64Range(0, int64(parts)*(singles+3*dealt)+100).Draw(t, "nodes")
-		next := make([]NodeID, parts)
+		next, o := make([]NodeID, parts), OwnersByRule(parts)
 		for v := range NodeID(nodes) {
-			owner, row := OwnerByRule(v, parts), RowByRule(v, parts)
-			if row != next[owner] || NodeByRule(uint64(row), parts, owner) != uint64(v) {
+			owner, row := o.Owner(v), o.RowOf(v)
+			if row != next[owner] || o.NodeAt(uint64(row), owner) != uint64(v) {
 				t.Fatalf("node %d has row %d of owner %d, whose next row is %d", v, row, owner, next[owner])
 			}
 			next[owner]++
 		}
 		for q, rows := range next {
-			require.Equal(t, int64(rows), RowsByRule(nodes, parts, q))
-			require.GreaterOrEqual(t, NodeByRule(uint64(rows), parts, q), uint64(nodes))
+			require.Equal(t, int64(rows), o.Count(nodes, q))
+			require.LessOrEqual(t, int64(rows), o.Most(nodes))
+			require.GreaterOrEqual(t, o.NodeAt(uint64(rows), q), uint64(nodes))
 		}
 	})
 }
@@ -35,20 +36,20 @@ func TestOwnersByRule(t *testing.T) {
 func TestBlocksByRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parts := rapid.IntRange(2, 9).Draw(t, "parts")
-		p := &Part{Parts: parts, Index: rapid.IntRange(0, parts-1).Draw(t, "index")}
+		o, p := OwnersByRule(parts), (&Part{Parts: parts, Owner: ByRule, Index: rapid.IntRange(0, parts-1).Draw(t, "index")}).Nodes(0)
 		rows := rapid.Int64Range(0, singles+3*dealt).Draw(t, "rows")
 		next := int64(0)
 		for row := range NodeID(rows) {
-			block := blockByRule(int64(row))
-			if BeginsBlockByRule(row) {
+			block := o.block(int64(row))
+			if o.BeginsBlock(row) {
 				require.Equal(t, next, block)
-				require.Equal(t, int64(row), blockRowByRule(block))
+				require.Equal(t, int64(row), o.blockRow(block))
 				next++
 			} else if p.Node(row) != p.Node(row-1)+1 || block != next-1 {
 				t.Fatalf("row %d is in block %d", row, block)
 			}
 		}
-		require.Equal(t, next, p.blocks(rows))
+		require.Equal(t, next, o.blocks(rows))
 	})
 }
 
@@ -100,11 +101,11 @@ func TestBlocksVerified(t *testing.T) {
 func TestRuleOfLargeIDs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v, parts := rapid.Uint32().Draw(t, "v"), rapid.IntRange(1, MaxParts).Draw(t, "parts")
-		p := &Part{Parts: parts, Index: OwnerByRule(v, parts)}
+		p := (&Part{Parts: parts, Index: OwnersByRule(parts).Owner(v)}).TableRows()
 		row, own := p.Row(v)
 		require.True(t, own)
 		require.Equal(t, v, p.Node(row))
-		require.Less(t, int64(row), RowsByRule(1<<32, parts, p.Index))
+		require.Less(t, int64(row), p.Count(1<<32))
 	})
 }
 

@@ -12,8 +12,9 @@ func (d *Dataset) Unreached(nodeType string, nodes []NodeID) (n int) {
 			into = append(into, d.Graph(i))
 		}
 	}
+	has := d.manifest.own(nodeType)
 	for _, v := range nodes {
-		row, own := d.manifest.Part.Row(v)
+		row, own := has.Row(v)
 		if own && !slices.ContainsFunc(into, func(g *Graph) bool { return g.Degree(row) > 0 }) {
 			n++
 		}

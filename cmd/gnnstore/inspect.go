@@ -191,7 +191,7 @@ func inspect(ds *store.Dataset) (inspection, error) {
 	}
 	in := inspection{Name: m.Name, Path: ds.Path(), Seal: m.Seal, Version: m.Version, Created: m.Created, Order: m.Order, Part: m.Part, Bytes: m.Bytes(), Provenance: m.Provenance}
 	for i, t := range m.NodeTypes {
-		t.Count = m.Stored(t.Count)
+		t.Count = m.StoredNodes(i)
 		row, err := inspectNodes(t, ds.IDs(i))
 		if err != nil {
 			return in, err

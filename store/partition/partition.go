@@ -107,9 +107,10 @@ func Write(ctx context.Context, ds *store.Dataset, out string, o Options) (_ *Re
 		}
 	}
 	out = filepath.Clean(out)
-	w := &writer{Options: o, ctx: ctx, ds: ds, m: m, dir: out + partialSuffix, report: &Report{
+	w := &writer{Options: o, ctx: ctx, ds: ds, m: m, owners: store.OwnersByRule(o.Parts), dir: out + partialSuffix}
+	w.report = &Report{
 		Path: out, Of: m.Seal, Parts: o.Parts, Owner: store.ByRule, Skipped: []string{},
-	}}
+	}
 	if err := w.begin(out); err != nil {
 		return nil, err
 	}
@@ -142,6 +143,7 @@ type writer struct {
 	ctx          context.Context
 	ds           *store.Dataset
 	m            *store.Manifest
+	owners       store.Owners
 	dir          string // that is written
 	lock         io.Closer
 	report       *Report
@@ -341,8 +343,8 @@ func (w *writer) some(lo, hi int) (err error) {
 // count adds a part to the report.
 func (w *writer) count(index int, m *store.Manifest) {
 	nodes, edges := int64(0), int64(0)
-	for _, t := range m.NodeTypes {
-		nodes += m.Stored(t.Count)
+	for i := range m.NodeTypes {
+		nodes += m.StoredNodes(i)
 	}
 	for _, r := range m.Relations {
 		edges += r.Edges

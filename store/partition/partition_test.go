@@ -120,7 +120,7 @@ func compare(t *testing.T, whole *store.Dataset, dir string, parts int, report *
 			rows := uint32(0)
 			var last int64
 			for v := range uint32(kind.Count) {
-				row, ok := own.Part.Row(v)
+				row, ok := own.Part.Nodes(i).Row(v)
 				if !ok {
 					continue
 				}
@@ -145,7 +145,7 @@ func compare(t *testing.T, whole *store.Dataset, dir string, parts int, report *
 			for e := range all.Edges() {
 				u, v := all.Edge(e)
 				src, dst, at, ok := g.OwnEdge(e)
-				owned := store.OwnerByRule(v, parts) == q
+				owned := store.OwnersByRule(parts).Owner(v) == q
 				if ok != owned || ok && (src != u || dst != v || at != here) {
 					require.Fail(t, "an edge", "%d from %d to %d is %d from %d to %d, %v", e, u, v, at, src, dst, ok)
 				}
@@ -155,13 +155,13 @@ func compare(t *testing.T, whole *store.Dataset, dir string, parts int, report *
 			}
 			require.Equal(t, g.Edges(), here)
 			for v := range uint32(all.Nodes()) {
-				row, ok := own.Part.Row(v)
+				row, ok := own.Part.TableRows().Row(v)
 				if !ok {
 					continue
 				}
 				require.True(t, slices.Equal(all.Neighbors(v), g.Neighbors(row)))
 				for _, u := range all.Neighbors(v) {
-					if store.OwnerByRule(u, parts) != q {
+					if store.OwnersByRule(parts).Owner(u) != q {
 						cross++
 					}
 				}
@@ -174,7 +174,7 @@ func compare(t *testing.T, whole *store.Dataset, dir string, parts int, report *
 			all, f := whole.Features(i), ds.Features(i)
 			require.Equal(t, int64(all.Rows()), own.RowsOf(i))
 			for v := range uint32(all.Rows()) {
-				if row, ok := own.Part.Row(v); ok {
+				if row, ok := own.Part.TableRows().Row(v); ok {
 					require.Equal(t, all.Row(v), f.Row(row))
 				}
 			}

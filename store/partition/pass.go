@@ -13,12 +13,12 @@ type pass struct {
 
 // owner returns the owner of v as a place in p.parts. ok is false if this pass does not write it.
 func (p *pass) owner(v uint32) (i int, ok bool) {
-	i = store.OwnerByRule(v, p.Parts) - p.lo
+	i = p.owners.Owner(v) - p.lo
 	return i, i >= 0 && i < len(p.parts)
 }
 
 // stored returns how many of a whole's rows part i of p.parts has.
-func (p *pass) stored(rows int64, i int) int64 { return store.RowsByRule(rows, p.Parts, p.lo+i) }
+func (p *pass) stored(rows int64, i int) int64 { return p.owners.Count(rows, p.lo+i) }
 
 // every is the number of nodes or rows between two reports of progress.
 const every = 1 << 14
@@ -42,7 +42,7 @@ func (p *pass) nodes() error {
 				}
 			}
 			if i, ok := p.owner(nth); ok {
-				if err := types[i].AppendOrder([]uint32{store.RowByRule(nth, p.Parts)}); err != nil {
+				if err := types[i].AppendOrder([]uint32{p.owners.RowOf(nth)}); err != nil {
 					return err
 				}
 			}
@@ -87,7 +87,7 @@ func (p *pass) relations() error {
 		for n := range g.Nodes() {
 			v := uint32(n)
 			if i, ok := p.owner(v); ok {
-				if store.BeginsBlockByRule(store.RowByRule(v, p.Parts)) {
+				if p.owners.BeginsBlock(p.owners.RowOf(v)) {
 					if err := graphs[i].AppendBlock(edge); err != nil {
 						return err
 					}
@@ -97,7 +97,7 @@ func (p *pass) relations() error {
 					if int(u) >= g.Sources() {
 						return g.CorruptNeighbor(v, u)
 					}
-					if store.OwnerByRule(u, p.Parts) != p.lo+i {
+					if p.owners.Owner(u) != p.lo+i {
 						p.cross++
 					}
 				}
@@ -144,7 +144,7 @@ func (p *pass) tables() error {
 		for n := range f.Rows() {
 			v := uint32(n)
 			if i, ok := p.owner(v); ok {
-				if err := tables[i].Put(store.RowByRule(v, p.Parts), f.Row(v)); err != nil {
+				if err := tables[i].Put(p.owners.RowOf(v), f.Row(v)); err != nil {
 					return err
 				}
 			}

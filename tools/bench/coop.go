@@ -118,10 +118,11 @@ func drawByWorkers(ctx context.Context, d *data.Data, s *sample.Sampler, workers
 type owners struct {
 	lists, neighbors, rows int
 	reads                  []map[uint32]bool // by owner
+	of                     store.Owners
 }
 
 func newOwners(workers int) *owners {
-	o := &owners{}
+	o := &owners{of: store.OwnersByRule(workers)}
 	for range workers {
 		o.reads = append(o.reads, map[uint32]bool{})
 	}
@@ -130,18 +131,18 @@ func newOwners(workers int) *owners {
 
 // add counts the batch of worker w.
 func (o *owners) add(w int, b *sample.Batch) {
-	workers, lists, neighbors, rows := len(o.reads), 0, 0, 0
+	lists, neighbors, rows := 0, 0, 0
 	for l := range b.Layers {
 		block, nodes := &b.Layers[l].Blocks[0], &b.Layers[l].Nodes[0]
 		for i, v := range nodes.Src[:nodes.Dst] {
-			if store.OwnerByRule(v, workers) != w {
+			if o.of.Owner(v) != w {
 				lists++
 				neighbors += int(block.End[i] - block.Start[i])
 			}
 		}
 	}
 	for _, v := range b.Layers[0].Nodes[0].Src {
-		q := store.OwnerByRule(v, workers)
+		q := o.of.Owner(v)
 		o.reads[q][v] = true
 		if q != w {
 			rows++
@@ -152,16 +153,12 @@ func (o *owners) add(w int, b *sample.Batch) {
 
 // addTo adds the step to n. Each owner holds hot rows, its first ones.
 func (o *owners) addTo(n *fromOwners, hot uint32) {
-	reads, workers := 0, uint32(len(o.reads))
+	reads := 0
 	for _, rows := range o.reads {
 		reads = max(reads, len(rows))
 		n.all += float64(len(rows))
 		for v := range rows {
-			own := v / workers // its place among the nodes of its owner: see store.OwnerByRule
-			if v >= 4096*workers {
-				own = v/(64*workers)*64 + v%64
-			}
-			if own >= hot {
+			if o.of.RowOf(v) >= hot {
 				n.cold++
 			}
 		}

@@ -7,7 +7,6 @@
 package data
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -79,7 +78,7 @@ type Relation struct {
 	RowIDs *store.EdgeColumn
 	Table  int
 
-	part *store.Part // that the dataset is; Graph and the columns then go by its rows
+	own store.Own // nodes of type Dst; Graph and the columns go by its rows
 }
 
 // Options selects the part of a dataset that a run uses.
@@ -269,8 +268,8 @@ func openGraph(ds *store.Dataset, only string) (*Data, error) {
 		r := &m.Relations[i]
 		keys = append(keys, r.Key())
 		if only == "" || only == r.Name || only == r.Key() {
-			src := use(r.Src)
-			d.Relations = append(d.Relations, Relation{Graph: ds.Graph(i), Src: src, Dst: use(r.Dst), part: m.Part})
+			src, dst := use(r.Src), use(r.Dst)
+			d.Relations = append(d.Relations, Relation{Graph: ds.Graph(i), Src: src, Dst: dst, own: d.Own(dst)})
 		}
 	}
 	switch {
@@ -510,10 +509,10 @@ func (d *Data) UnusedColumns() (names []string) {
 // count. A part has lists for the nodes that it owns, under the nodes' numbers.
 func (r Relation) Lists() sample.Lists {
 	switch {
-	case r.part != nil && r.Weights != nil:
-		return ownWeighted{ownGraph{r.Graph, r.part}, r.Weights}
-	case r.part != nil:
-		return ownGraph{r.Graph, r.part}
+	case !r.own.Whole() && r.Weights != nil:
+		return ownWeighted{ownGraph{r.Graph, r.own}, r.Weights}
+	case !r.own.Whole():
+		return ownGraph{r.Graph, r.own}
 	case r.Weights == nil:
 		return r.Graph
 	}
@@ -522,35 +521,35 @@ func (r Relation) Lists() sample.Lists {
 
 // Has reports whether the dataset has v's list: a part has only the lists of nodes that it owns.
 func (r Relation) Has(v uint32) bool {
-	_, own := r.part.Row(v)
+	_, own := r.own.Row(v)
 	return own
 }
 
 // Linked reports whether v's list, which the dataset has, contains u.
 func (r Relation) Linked(u, v uint32) bool {
-	_, linked := slices.BinarySearch(r.Neighbors(r.part.MustRow(v)), u)
+	_, linked := slices.BinarySearch(r.Neighbors(r.own.MustRow(v)), u)
 	return linked
 }
 
 // OwnLists yields the nodes whose lists the dataset has, with their in-neighbours.
 func (r Relation) OwnLists(yield func(v uint32, list []uint32) bool) {
 	for row := range uint32(r.Nodes()) {
-		if !yield(r.part.Node(row), r.Neighbors(row)) {
+		if !yield(r.own.Node(row), r.Neighbors(row)) {
 			return
 		}
 	}
 }
 
 // Degree returns the number of v's in-neighbours. Of a part, v is a node that it owns.
-func (r Relation) Degree(v uint32) int { return r.Graph.Degree(r.part.MustRow(v)) }
+func (r Relation) Degree(v uint32) int { return r.Graph.Degree(r.own.MustRow(v)) }
 
 // ownGraph has the lists of the nodes that a part owns.
 type ownGraph struct {
 	*store.Graph
-	part *store.Part
+	own store.Own
 }
 
-func (g ownGraph) Neighbors(v uint32) []uint32 { return g.Graph.Neighbors(g.part.MustRow(v)) }
+func (g ownGraph) Neighbors(v uint32) []uint32 { return g.Graph.Neighbors(g.own.MustRow(v)) }
 
 // ownWeighted is ownGraph with weights.
 type ownWeighted struct {
@@ -559,7 +558,7 @@ type ownWeighted struct {
 }
 
 func (g ownWeighted) Weights(v uint32) []float32 {
-	return store.EdgeValues[float32](g.weights, g.part.MustRow(v))
+	return store.EdgeValues[float32](g.weights, g.own.MustRow(v))
 }
 
 // AtHand returns the relation as a sample.Topology that is read through its map. Where a run is
@@ -594,49 +593,6 @@ func (d *Data) AllEdges(r int) int64 {
 		}
 	}
 	return d.Relations[r].Edges()
-}
-
-// OwnPart describes the part that the dataset is; nil for a whole one.
-func (d *Data) OwnPart() *store.Part { return d.Set.Manifest().Part }
-
-// Place adds to a sampler's error the place in the dataset where the damage is. If another worker
-// owns the list, this worker cannot find its place in the file.
-func (d *Data) Place(err error) error {
-	node, place := d.damage(err)
-	if place == nil {
-		return err
-	}
-	part := d.OwnPart()
-	row, own := part.Row(node)
-	if !own {
-		path := store.PartPath(d.Set.Place(), store.OwnerByRule(node, part.Parts))
-		return fmt.Errorf("%s: %w: %w; run gnnstore verify", path, store.ErrCorrupt, err)
-	}
-	return place(row)
-}
-
-// damage returns the node in whose list a sampler's error is, and a function that places the error
-// in the list of a row. The function is nil for other errors.
-func (d *Data) damage(err error) (node uint32, place func(row uint32) error) {
-	var neighbor *sample.NeighborError
-	var weight *sample.WeightError
-	var value *sample.ValueError
-	var row *sample.RowError
-	switch {
-	case errors.As(err, &neighbor):
-		r := &d.Relations[neighbor.Relation]
-		return neighbor.Node, func(at uint32) error { return r.CorruptNeighbor(at, neighbor.Neighbor) }
-	case errors.As(err, &weight):
-		c := d.Relations[weight.Relation].Weights
-		return weight.Node, func(at uint32) error { return c.CheckWeights(at, weight.Place, []float32{weight.Weight}) }
-	case errors.As(err, &row):
-		c := d.Relations[row.Relation].RowIDs
-		return row.Node, func(at uint32) error { return c.CorruptRow(at, row.Place, row.Rows) }
-	case errors.As(err, &value):
-		c := d.Relations[value.Relation].Inputs[value.Column]
-		return value.Node, func(at uint32) error { return c.CorruptValue(at, value.Place, value.Value) }
-	}
-	return 0, nil
 }
 
 // Part returns a part of the split, with the nodes that have no label: train, valid or test.
@@ -675,7 +631,7 @@ func (d *Data) Classes(dst []uint32, nodes []uint32) ([]uint32, error) {
 // Name returns the id by which users know a node of a type, or the stored id where that cannot be
 // read.
 func (d *Data) Name(t int, v uint32) (name string) {
-	row, own := d.OwnPart().Row(v)
+	row, own := d.Own(t).Row(v)
 	if !own {
 		return fmt.Sprintf("%d as stored", v)
 	}

@@ -210,16 +210,16 @@ func (d *Data) BringRows(s *sample.Sampler, has func(r int) sample.Rows) {
 }
 
 // Rows returns the numbers of the rows of the relation's edges, read through their map.
-func (r Relation) Rows() sample.Rows { return mappedRows{r.RowIDs, r.part} }
+func (r Relation) Rows() sample.Rows { return mappedRows{r.RowIDs, r.own} }
 
 // mappedRows is sample.Rows of a column that is at hand.
 type mappedRows struct {
 	*store.EdgeColumn
-	part *store.Part
+	own store.Own // of the nodes whose edges these are
 }
 
 func (m mappedRows) TakeRows(dst []uint32, v uint32, places []uint32) {
-	b := m.Bytes(m.part.MustRow(v))
+	b := m.Bytes(m.own.MustRow(v))
 	for i, p := range places {
 		dst[i] = m.Row(b, int(p))
 	}
@@ -235,20 +235,20 @@ func (r Relation) Values() sample.Values {
 	if len(r.Inputs) == 0 {
 		return nil
 	}
-	return mapped{r.Inputs, r.part}
+	return mapped{r.Inputs, r.own}
 }
 
 // mapped is sample.Values of columns that are all at hand.
 type mapped struct {
 	columns []*store.EdgeColumn
-	part    *store.Part
+	own     store.Own // of the nodes whose edges these are
 }
 
 func (m mapped) Columns() int { return len(m.columns) }
 
 func (m mapped) TakeValues(dst []float32, v uint32, places []uint32) {
 	for c, column := range m.columns {
-		b := column.Bytes(m.part.MustRow(v))
+		b := column.Bytes(m.own.MustRow(v))
 		for i, p := range places {
 			dst[i*len(m.columns)+c] = column.Float(b, int(p))
 		}

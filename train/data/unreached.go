@@ -7,12 +7,12 @@ import "github.com/gnnstore/gnnstore/train/sample"
 // types; nodes counts the seeds of each. In a part these are the nodes that it owns. It reads
 // offsets, inside store.Guard.
 func (d *Data) Unreached(reach sample.Reach) (nodes, unreached, types []int) {
-	drawn, part := reach.Relations[len(reach.Relations)-1], d.OwnPart()
+	drawn := reach.Relations[len(reach.Relations)-1]
 	for _, typ := range d.SeedTypes() {
-		degree := d.InDegree(typ, drawn)
+		degree, of := d.InDegree(typ, drawn), d.Own(typ)
 		all, without := 0, 0
 		look := func(v uint32) {
-			if _, own := part.Row(v); !own {
+			if _, own := of.Row(v); !own {
 				return
 			}
 			all++

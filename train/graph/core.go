@@ -311,9 +311,9 @@ func (c *core) openEvaluator(ctx context.Context) (err error) {
 		err = c.openFixed(ctx, eval)
 	} else {
 		c.eval = infer.New(c.data, c.step, c.task, eval)
-		if part := c.data.OwnPart(); part != nil && !c.eval.Sampled() && c.eval.HiddenBytes()/int64(part.Parts) > c.EvalBytes {
+		if c.data.OwnPart() != nil && !c.eval.Sampled() && c.eval.PartBytes() > c.EvalBytes {
 			return c.data.Set.About(fmt.Errorf("{eval} full: hidden rows of a part take %s, in memory, and {eval_bytes} is %s; give more, or take {eval} sampled",
-				kernels.FormatBytes(c.eval.HiddenBytes()/int64(part.Parts)), kernels.FormatBytes(c.EvalBytes)))
+				kernels.FormatBytes(c.eval.PartBytes()), kernels.FormatBytes(c.EvalBytes)))
 		}
 		err = c.openTiers(ctx, auto)
 	}

@@ -63,7 +63,7 @@ type tracedAsks struct {
 // drawn.
 func (c *core) draw(ctx context.Context, rank, workers int) (t tracedAsks, err error) {
 	p := &sample.Parts{
-		Rank: rank, Workers: workers, Owner: func(_ int, v uint32) int { return store.OwnerByRule(v, workers) },
+		Rank: rank, Workers: workers, Owner: func(_ int, v uint32) int { return store.OwnersByRule(workers).Owner(v) },
 		Reads: make([]bool, len(c.data.Types)+len(c.data.EdgeTables)),
 	}
 	for _, n := range c.tiers.Types {

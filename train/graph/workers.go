@@ -75,13 +75,17 @@ func (c *core) parts() *tiers.Parts {
 		return nil
 	}
 	drawing, rows := g.Drawing(), g.Rows()
+	var owners []store.Owners // by input
+	for t := range len(c.data.Types) + len(c.data.EdgeTables) {
+		owners = append(owners, c.data.Owners(t, g.Size()))
+	}
 	var place func(t int, v uint32) uint32
 	if c.data.OwnPart() != nil {
-		place = func(_ int, v uint32) uint32 { return store.RowByRule(v, g.Size()) }
+		place = func(t int, v uint32) uint32 { return owners[t].RowOf(v) }
 	}
 	p := &tiers.Parts{Parts: sample.Parts{
 		Rank: g.Rank(), Workers: g.Size(),
-		Owner: func(_ int, v uint32) int { return store.OwnerByRule(v, g.Size()) }, Place: place,
+		Owner: func(t int, v uint32) int { return owners[t].Owner(v) }, Place: place,
 		Exchange: func(ctx context.Context, send [][]byte) ([][]byte, error) {
 			return drawing.Exchange(ctx, dist.At{}, send)
 		},

@@ -116,14 +116,15 @@ type Evaluator struct {
 	edges  []*cachetier.Stack // by table of edges, of the pass under way; nil where no layer reads it
 	pipe   *pipeline.Pipeline
 
-	reach  sample.Reach
-	full   []*sample.Sampler // by layer: every neighbour that it looks at; they draw on the goroutine that calls them. Use draw
-	none   *sample.Sampler   // no neighbour. Use drawNone
-	hidden int64             // bytes of hidden rows: the widest pair of layers, if every node were needed
-	block  sample.Batch
-	ahead  [2]drawnChunk // drawn while another is computed
-	draws  sync.Mutex    // one at a time draws from full
-	place  [][]uint32    // by type: row of a node in the layer below the one at hand
+	reach      sample.Reach
+	full       []*sample.Sampler // by layer: every neighbour that it looks at; they draw on the goroutine that calls them. Use draw
+	none       *sample.Sampler   // no neighbour. Use drawNone
+	partHidden int64             // hidden of the nodes of the largest part
+	hidden     int64             // bytes of hidden rows: the widest pair of layers, if every node were needed
+	block      sample.Batch
+	ahead      [2]drawnChunk // drawn while another is computed
+	draws      sync.Mutex    // one at a time draws from full
+	place      [][]uint32    // by type: row of a node in the layer below the one at hand
 
 	owners *owners // of the pass under way, where each worker has a part of the dataset
 
@@ -172,21 +173,23 @@ func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
 		e.full = append(e.full, full)
 	}
 	e.none = sample.NewTyped(schema, lists, sample.Config{Fanouts: []int{0}}, 1)
+	all := func(t int) int64 { return int64(d.Types[t].Nodes) }
 	for l := range s.Model.Layers - 1 {
-		e.hidden = max(e.hidden, e.rowBytes(l)+e.rowBytes(l-1))
+		e.hidden = max(e.hidden, e.rowBytes(l, all)+e.rowBytes(l-1, all))
+		e.partHidden = max(e.partHidden, e.rowBytes(l, d.MostOwned)+e.rowBytes(l-1, d.MostOwned))
 	}
 	return e
 }
 
-// rowBytes returns the bytes of the rows that layer l makes of every node, 0 where there is no such
-// layer.
-func (e *Evaluator) rowBytes(l int) (bytes int64) {
+// rowBytes returns the bytes of the rows that layer l makes of so many nodes of each type, 0 where
+// there is no such layer.
+func (e *Evaluator) rowBytes(l int, nodes func(t int) int64) (bytes int64) {
 	if l < 0 {
 		return 0
 	}
 	for t, made := range e.reach.Types[l+1] {
 		if made {
-			bytes += 4 * int64(e.data.Types[t].Nodes) * int64(e.step.Model.Width(l))
+			bytes += 4 * nodes(t) * int64(e.step.Model.Width(l))
 		}
 	}
 	return bytes
@@ -204,6 +207,9 @@ func (e *Evaluator) Walks() bool { return e.Draws.Kind.Walks() }
 
 // HiddenBytes returns the bytes that the hidden rows of layer-wise evaluation could take.
 func (e *Evaluator) HiddenBytes() int64 { return e.hidden }
+
+// PartBytes is HiddenBytes of the largest part, where each worker has a part of the dataset.
+func (e *Evaluator) PartBytes() int64 { return e.partHidden }
 
 // MemoryBytes returns the bytes that evaluation takes beside the memory of training.
 func (e *Evaluator) MemoryBytes() int64 {
@@ -237,9 +243,8 @@ func (e *Evaluator) MemoryBytes() int64 {
 	}
 	hidden := e.hidden + places
 	chunks := int64(evalChunks)
-	if part := e.data.OwnPart(); part != nil {
-		// A part may have a little more than the others.
-		hidden, chunks = e.hidden/int64(part.Parts)*9/8+4*e.setBytes(), evalChunks*(1+ownersCopies)
+	if e.data.OwnPart() != nil {
+		hidden, chunks = e.partHidden+4*e.setBytes(), evalChunks*(1+ownersCopies)
 		if e.Workers != nil {
 			hidden += 4 * e.pieceBytes() // own rows, those that come, joined ones, and their tensor
 		}

@@ -20,7 +20,7 @@ import (
 // ask answer until all have none.
 type owners struct {
 	e      *Evaluator
-	part   *store.Part
+	own    []store.Own // by input: rows that this worker owns
 	layer  int
 	tables []*cachetier.Stack // by type: features of own nodes
 	below  []ownRows          // by type: rows of the layer below of own nodes
@@ -101,7 +101,10 @@ func (e *Evaluator) byOwners(
 
 // openOwners begins a pass. closed ends it.
 func (e *Evaluator) openOwners(ctx context.Context) (o *owners, closed func(), err error) {
-	o = &owners{e: e, part: e.data.OwnPart(), send: make([][]byte, e.Workers.Of), tables: slices.Clone(e.tables[:len(e.data.Types)])}
+	o = &owners{e: e, send: make([][]byte, e.Workers.Of), tables: slices.Clone(e.tables[:len(e.data.Types)])}
+	for t := range len(e.data.Types) + len(e.data.EdgeTables) {
+		o.own = append(o.own, e.data.Own(t))
+	}
 	var opened []*cachetier.Stack
 	all := int64(0) // bytes of the tables that are opened here
 	opens := func(t int) bool {
@@ -172,20 +175,20 @@ func (e *Evaluator) inputsByOwners(
 // Originals returns the ids by which users know nodes of type t. Where each worker has a part of
 // the dataset, each knows the ids of its own nodes, and all of them call it with the same nodes.
 func (e *Evaluator) Originals(ctx context.Context, t int, nodes []uint32) ([]int64, error) {
-	ids, part := e.data.IDs(t), e.data.OwnPart()
+	ids, has := e.data.IDs(t), e.data.Own(t)
 	var own []byte
 	for _, v := range nodes {
-		if row, ok := part.Row(v); ok {
+		if row, ok := has.Row(v); ok {
 			own = binary.LittleEndian.AppendUint64(own, uint64(ids.Original(row)))
 		}
 	}
 	joined := own
-	if part != nil {
+	if !has.Whole() {
 		came, err := e.Workers.Gather(ctx, own)
 		if err != nil {
 			return nil, err
 		}
-		if joined, err = joinRows(nodes, 8, came); err != nil {
+		if joined, err = joinRows(has.Owners, nodes, 8, came); err != nil {
 			return nil, err
 		}
 	}
@@ -219,7 +222,7 @@ func (o *owners) plan(ctx context.Context, top int, nodes [][]uint32) ([][]nodeS
 	need[top] = sets()
 	for t, ids := range nodes {
 		for _, v := range ids {
-			if _, own := o.part.Row(v); own {
+			if _, own := o.own[t].Row(v); own {
 				need[top][t].add(v)
 			}
 		}
@@ -248,7 +251,7 @@ func (o *owners) plan(ctx context.Context, top int, nodes [][]uint32) ([][]nodeS
 			if !made {
 				continue
 			}
-			if err := o.share(ctx, read[t], need[l][t]); err != nil {
+			if err := o.share(ctx, o.own[t], read[t], need[l][t]); err != nil {
 				return nil, err
 			}
 		}
@@ -256,17 +259,17 @@ func (o *owners) plan(ctx context.Context, top int, nodes [][]uint32) ([][]nodeS
 	return need, nil
 }
 
-// share adds to own the own nodes in the read of any worker.
-func (o *owners) share(ctx context.Context, read, own nodeSet) error {
+// share adds to own the nodes of a type that this worker has, in the read of any worker.
+func (o *owners) share(ctx context.Context, has store.Own, read, own nodeSet) error {
 	for q := range o.send {
 		o.send[q] = o.send[q][:0]
 	}
 	bits := make([]nodeSet, len(o.send)) // of rows, by owner
 	for q := range bits {
-		bits[q] = newNodeSet(int(store.RowsByRule(int64(64*len(read)), len(o.send), q)))
+		bits[q] = newNodeSet(int(has.Owners.Count(int64(64*len(read)), q)))
 	}
 	for v := range read.all {
-		bits[store.OwnerByRule(v, len(o.send))].add(store.RowByRule(v, len(o.send)))
+		bits[has.Owners.Owner(v)].add(has.Owners.RowOf(v))
 	}
 	for q, rows := range bits {
 		for _, word := range rows {
@@ -278,7 +281,7 @@ func (o *owners) share(ctx context.Context, read, own nodeSet) error {
 		return err
 	}
 	for q, b := range came {
-		rows := make(nodeSet, len(bits[o.part.Index]))
+		rows := make(nodeSet, len(bits[o.e.Workers.Rank]))
 		if len(b) != 8*len(rows) {
 			return fmt.Errorf("infer: worker %d sends %d bytes for the nodes that it reads; %d were expected", q, len(b), 8*len(rows))
 		}
@@ -286,7 +289,7 @@ func (o *owners) share(ctx context.Context, read, own nodeSet) error {
 			rows[i] = binary.LittleEndian.Uint64(b[8*i:])
 		}
 		for row := range rows.all {
-			own.add(o.part.Node(row))
+			own.add(has.Node(row))
 		}
 	}
 	return nil
@@ -365,7 +368,7 @@ func (o *owners) last(ctx context.Context, t int, ids []uint32, do func(t int, c
 	flush := func() error {
 		clear(own)
 		for _, v := range piece {
-			if _, ok := o.part.Row(v); ok {
+			if _, ok := o.own[t].Row(v); ok {
 				own.add(v)
 			}
 		}
@@ -384,7 +387,7 @@ func (o *owners) last(ctx context.Context, t int, ids []uint32, do func(t int, c
 		if err != nil {
 			return err
 		}
-		joined, err := joinRows(piece, 4*width, came)
+		joined, err := joinRows(o.own[t].Owners, piece, 4*width, came)
 		if err != nil {
 			return err
 		}
@@ -419,15 +422,15 @@ const mostPiece = 16 << 20
 
 // joinRows returns the rows of ids, of rowBytes each. came has the rows of each owner, in the order
 // of ids.
-func joinRows(ids []uint32, rowBytes int, came [][]byte) ([]byte, error) {
+func joinRows(of store.Owners, ids []uint32, rowBytes int, came [][]byte) ([]byte, error) {
 	rows := make([]byte, len(ids)*rowBytes)
-	return rows, join(rows[:0], ids, rowBytes, slices.Clone(came))
+	return rows, join(rows[:0], of, ids, rowBytes, slices.Clone(came))
 }
 
 // join is joinRows to dst, which has room. It uses up came.
-func join(dst []byte, ids []uint32, rowBytes int, came [][]byte) error {
+func join(dst []byte, of store.Owners, ids []uint32, rowBytes int, came [][]byte) error {
 	for _, v := range ids {
-		q := store.OwnerByRule(v, len(came))
+		q := of.Owner(v)
 		if len(came[q]) < rowBytes {
 			return fmt.Errorf("infer: worker %d sends too few rows of %d bytes", q, rowBytes)
 		}
@@ -465,7 +468,7 @@ func (o *owners) fill(ctx context.Context, input int, ids []uint32, elem kernels
 	}
 	return o.e.step.Feed.Hidden(input, elem, len(ids), cols, func(dst []byte) error {
 		o.rest = append(o.rest[:0], came...)
-		return join(dst[:0], ids, cols*elem.Size(), o.rest)
+		return join(dst[:0], o.own[input].Owners, ids, cols*elem.Size(), o.rest)
 	})
 }
 
@@ -478,7 +481,7 @@ func (o *owners) degrees(ctx context.Context, s *sample.Sampler, b *sample.Batch
 	if err != nil {
 		return err
 	}
-	both, err := joinRows(ids, 8, came)
+	both, err := joinRows(o.own[t].Owners, ids, 8, came)
 	if err != nil {
 		return err
 	}
@@ -505,7 +508,7 @@ func (o *owners) round(ctx context.Context, asks byte, input int, ids []uint32) 
 		o.send[q] = binary.LittleEndian.AppendUint32(append(o.send[q][:0], asks), uint32(input))
 	}
 	for _, v := range ids {
-		q := store.OwnerByRule(v, len(o.send))
+		q := o.own[input].Owners.Owner(v)
 		o.send[q] = binary.LittleEndian.AppendUint32(o.send[q], v)
 	}
 	came, err := o.e.Workers.Exchange(ctx, o.send)
@@ -545,7 +548,7 @@ func (o *owners) answer(ctx context.Context, answer []byte, q int, b []byte) ([]
 	o.rows = o.rows[:0]
 	for ids := b[5:]; len(ids) > 0; ids = ids[4:] {
 		v := binary.LittleEndian.Uint32(ids)
-		row, own := o.part.Row(v)
+		row, own := o.own[input].Row(v)
 		if !own || int(v) >= d.Input(input).Nodes || hidden && !o.below[input].has(v) {
 			return nil, fmt.Errorf("infer: worker %d asks for row %d of input %d, which this worker does not have", q, v, input)
 		}

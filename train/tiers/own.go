@@ -11,27 +11,27 @@ import (
 // translates them to rows. Asking for a node that another worker owns is a bug, and panics.
 type ownLists struct {
 	*topology.Tier
-	part  *store.Part
+	own   store.Own
 	nodes int // of the whole
 }
 
 func (l ownLists) rows(nodes []uint32) []uint32 {
 	rows := make([]uint32, len(nodes))
 	for i, v := range nodes {
-		rows[i] = l.part.MustRow(v)
+		rows[i] = l.own.MustRow(v)
 	}
 	return rows
 }
 
 func (l ownLists) Nodes() int                  { return l.nodes }
-func (l ownLists) Degree(v uint32) int         { return l.Tier.Degree(l.part.MustRow(v)) }
-func (l ownLists) Neighbors(v uint32) []uint32 { return l.Tier.Neighbors(l.part.MustRow(v)) }
-func (l ownLists) Weights(v uint32) []float32  { return l.Tier.Weights(l.part.MustRow(v)) }
+func (l ownLists) Degree(v uint32) int         { return l.Tier.Degree(l.own.MustRow(v)) }
+func (l ownLists) Neighbors(v uint32) []uint32 { return l.Tier.Neighbors(l.own.MustRow(v)) }
+func (l ownLists) Weights(v uint32) []float32  { return l.Tier.Weights(l.own.MustRow(v)) }
 
-// Resident returns the node of the first row that is not in memory, or the number of nodes. Lists
-// of all lower nodes of the part are in memory, since rows ascend with nodes.
+// Resident returns a node that is higher than the part's nodes whose lists are in memory, and not
+// higher than its others: rows ascend with nodes.
 func (l ownLists) Resident() uint32 {
-	return uint32(min(store.NodeByRule(uint64(l.Tier.Resident()), l.part.Parts, l.part.Index), uint64(l.nodes)))
+	return uint32(min(l.own.NodeAt(uint64(l.Tier.Resident())), uint64(l.nodes)))
 }
 
 func (l ownLists) Read(ctx context.Context, nodes []uint32, serve func(i, from int, part []uint32) error) error {
@@ -45,7 +45,7 @@ func (l ownLists) ReadWeights(
 }
 
 func (l ownLists) TakeValues(dst []float32, v uint32, places []uint32) {
-	l.Tier.TakeValues(dst, l.part.MustRow(v), places)
+	l.Tier.TakeValues(dst, l.own.MustRow(v), places)
 }
 
 func (l ownLists) ReadValues(
@@ -55,7 +55,7 @@ func (l ownLists) ReadValues(
 }
 
 func (l ownLists) TakeRows(dst []uint32, v uint32, places []uint32) {
-	l.Tier.TakeRows(dst, l.part.MustRow(v), places)
+	l.Tier.TakeRows(dst, l.own.MustRow(v), places)
 }
 
 func (l ownLists) ReadRows(ctx context.Context, nodes []uint32, serve func(i, from int, part []uint32) error) error {
@@ -67,5 +67,5 @@ func (l ownLists) SelfLoops(ctx context.Context) (count func(v uint32) int, err 
 	if err != nil {
 		return nil, err
 	}
-	return func(v uint32) int { return loops(l.part.MustRow(v)) }, nil
+	return func(v uint32) int { return loops(l.own.MustRow(v)) }, nil
 }

@@ -159,7 +159,7 @@ func New(
 		}
 		t.lists[i] = bytes
 		t.Topology[i], err = topology.Open(ctx, r.Graph, topology.Options{
-			Bytes: bytes, Weights: r.Weights, Values: r.Inputs, Rows: r.RowIDs, Node: d.OwnPart().Node, Options: t.Disk,
+			Bytes: bytes, Weights: r.Weights, Values: r.Inputs, Rows: r.RowIDs, Node: d.Own(r.Dst).Node, Options: t.Disk,
 		})
 		if err != nil {
 			return nil, err
@@ -230,8 +230,8 @@ func (t *Tiers) newSampler() {
 
 // listsOf returns the lists of relation i, under the numbers of nodes in the whole dataset.
 func (t *Tiers) listsOf(i int) lists {
-	if part := t.data.OwnPart(); part != nil {
-		return ownLists{t.Topology[i], part, t.data.Types[t.data.Relations[i].Dst].Nodes}
+	if dst := t.data.Relations[i].Dst; t.data.OwnPart() != nil {
+		return ownLists{t.Topology[i], t.data.Own(dst), t.data.Types[dst].Nodes}
 	}
 	return t.Topology[i]
 }

@@ -1,0 +1,118 @@
+package store
+
+import "fmt"
+
+// Owners deals out the nodes of a type, or the rows of an edge table, among parts.
+type Owners struct{ parts int }
+
+// ByRule is the Part.Owner of nodes that [OwnersByRule] deals out.
+const ByRule = "rule"
+
+// OwnersByRule deals out nodes among so many parts by a fixed rule. The first nodes, which are the
+// hubs in many datasets, are dealt out one by one. The others are dealt out in blocks of 64, so
+// that an owner's rows lie together in the file.
+func OwnersByRule(parts int) Owners { return Owners{parts} }
+
+// singles is the number of nodes of each part that are dealt out one by one, the first ones; the
+// others are dealt out in blocks of dealt nodes.
+const singles, dealt = 4096, 64
+
+// Owner returns the part that owns node v.
+func (o Owners) Owner(v NodeID) int {
+	n := uint64(o.parts)
+	if uint64(v) < singles*n {
+		return int(uint64(v) % n)
+	}
+	return int(uint64(v) / dealt % n)
+}
+
+// RowOf returns the place of node v among the nodes of its owner: the number of lower nodes that it
+// owns.
+func (o Owners) RowOf(v NodeID) NodeID {
+	n := uint64(o.parts)
+	if uint64(v) < singles*n {
+		return NodeID(uint64(v) / n)
+	}
+	return NodeID(uint64(v)/(dealt*n)*dealt + uint64(v)%dealt)
+}
+
+// NodeAt is the inverse of RowOf: it returns the node at a row of a part. If the part has no such
+// row, each node of the part is less than the result.
+func (o Owners) NodeAt(row uint64, part int) uint64 {
+	n, p := uint64(o.parts), uint64(part)
+	if row < singles {
+		return row*n + p
+	}
+	return (row/dealt*n+p)*dealt + row%dealt
+}
+
+// Count returns how many of nodes 0 to nodes-1 a part owns.
+func (o Owners) Count(nodes int64, part int) int64 {
+	n, p := int64(o.parts), int64(part)
+	if nodes <= singles*n {
+		return (nodes - p + n - 1) / n
+	}
+	rest := nodes - singles*n
+	return singles + rest/(dealt*n)*dealt + min(max(rest%(dealt*n)-p*dealt, 0), dealt)
+}
+
+// Most returns the largest Count of a part.
+func (o Owners) Most(nodes int64) int64 { return o.Count(nodes, 0) }
+
+// Own has the nodes of a type that one part owns, or the rows of an edge table. The zero value
+// owns all: a whole does.
+type Own struct {
+	Owners Owners
+	index  int
+}
+
+// Nodes returns what the part owns of node type t of the manifest. A nil Part is a whole.
+func (p *Part) Nodes(int) Own { return p.TableRows() }
+
+// TableRows returns what the part owns of the rows of edge tables. A nil Part is a whole.
+func (p *Part) TableRows() Own {
+	if p == nil {
+		return Own{}
+	}
+	return Own{OwnersByRule(p.Parts), p.Index}
+}
+
+// Whole reports whether o owns all.
+func (o Own) Whole() bool { return o.Owners.parts == 0 }
+
+// Row returns the row of node v, and whether the part owns v; if it does not, row means nothing. In
+// a whole the row is v.
+func (o Own) Row(v NodeID) (row NodeID, own bool) {
+	if o.Whole() {
+		return v, true
+	}
+	return o.Owners.RowOf(v), o.Owners.Owner(v) == o.index
+}
+
+// MustRow returns the row of node v. It panics if another part owns v, which is the caller's bug.
+func (o Own) MustRow(v NodeID) NodeID {
+	row, own := o.Row(v)
+	if !own {
+		panic(fmt.Sprintf("store: node %d is not of part %d of %d", v, o.index, o.Owners.parts))
+	}
+	return row
+}
+
+// Node is the inverse of Row.
+func (o Own) Node(row NodeID) NodeID { return NodeID(o.NodeAt(uint64(row))) }
+
+// NodeAt is Node. If there is no such row, each node that the part owns is less than the result.
+func (o Own) NodeAt(row uint64) uint64 {
+	if o.Whole() {
+		return row
+	}
+	return o.Owners.NodeAt(row, o.index)
+}
+
+// Count returns how many of nodes 0 to nodes-1 the part owns.
+func (o Own) Count(nodes int64) int64 {
+	if o.Whole() {
+		return nodes
+	}
+	return o.Owners.Count(nodes, o.index)
+}
