@@ -1,14 +1,20 @@
 package store
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // A block is a run of a part's rows whose nodes follow each other in the whole, so that the edges
 // of a block have consecutive numbers there. By rule, each of the first rows is a block, and then
-// every 64 rows are one.
+// every 64 rows are one. By range, all rows are one block.
 
 // block returns the block of a row.
 func (o Owners) block(row int64) int64 {
-	if row < singles {
+	switch {
+	case o.ends != nil:
+		return 0
+	case row < singles:
 		return row
 	}
 	return singles + (row-singles)/dealt
@@ -16,7 +22,10 @@ func (o Owners) block(row int64) int64 {
 
 // blockRow is the inverse of block: it returns the first row of a block.
 func (o Owners) blockRow(block int64) int64 {
-	if block < singles {
+	switch {
+	case o.ends != nil && block > 0: // behind all rows
+		return math.MaxInt64
+	case block < singles:
 		return block
 	}
 	return singles + (block-singles)*dealt

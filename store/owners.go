@@ -1,17 +1,39 @@
 package store
 
-import "fmt"
+import (
+	"fmt"
+	"sort"
+)
 
 // Owners deals out the nodes of a type, or the rows of an edge table, among parts.
-type Owners struct{ parts int }
+type Owners struct {
+	parts int
+	ends  []NodeID // each part owns a range of nodes, up to its end; nil: the rule deals them out
+}
 
-// ByRule is the Part.Owner of nodes that [OwnersByRule] deals out.
-const ByRule = "rule"
+// The values of Part.Owner: [OwnersByRule] deals out nodes, or each part owns a range of the nodes
+// of each type.
+const (
+	ByRule  = "rule"
+	ByRange = "range"
+)
 
 // OwnersByRule deals out nodes among so many parts by a fixed rule. The first nodes, which are the
 // hubs in many datasets, are dealt out one by one. The others are dealt out in blocks of 64, so
 // that an owner's rows lie together in the file.
-func OwnersByRule(parts int) Owners { return Owners{parts} }
+func OwnersByRule(parts int) Owners { return Owners{parts: parts} }
+
+// OwnersByRange gives each part a range of nodes. ends[q] is the first node behind the range of
+// part q, where the range of part q+1 begins.
+func OwnersByRange(ends []NodeID) Owners { return Owners{len(ends), ends} }
+
+// start returns the first node of a part's range.
+func (o Owners) start(part int) NodeID {
+	if part == 0 {
+		return 0
+	}
+	return o.ends[part-1]
+}
 
 // singles is the number of nodes of each part that are dealt out one by one, the first ones; the
 // others are dealt out in blocks of dealt nodes.
@@ -19,6 +41,9 @@ const singles, dealt = 4096, 64
 
 // Owner returns the part that owns node v.
 func (o Owners) Owner(v NodeID) int {
+	if o.ends != nil {
+		return sort.Search(o.parts-1, func(q int) bool { return v < o.ends[q] })
+	}
 	n := uint64(o.parts)
 	if uint64(v) < singles*n {
 		return int(uint64(v) % n)
@@ -29,6 +54,9 @@ func (o Owners) Owner(v NodeID) int {
 // RowOf returns the place of node v among the nodes of its owner: the number of lower nodes that it
 // owns.
 func (o Owners) RowOf(v NodeID) NodeID {
+	if o.ends != nil {
+		return v - o.start(o.Owner(v))
+	}
 	n := uint64(o.parts)
 	if uint64(v) < singles*n {
 		return NodeID(uint64(v) / n)
@@ -39,6 +67,9 @@ func (o Owners) RowOf(v NodeID) NodeID {
 // NodeAt is the inverse of RowOf: it returns the node at a row of a part. If the part has no such
 // row, each node of the part is less than the result.
 func (o Owners) NodeAt(row uint64, part int) uint64 {
+	if o.ends != nil {
+		return uint64(o.start(part)) + row
+	}
 	n, p := uint64(o.parts), uint64(part)
 	if row < singles {
 		return row*n + p
@@ -48,6 +79,9 @@ func (o Owners) NodeAt(row uint64, part int) uint64 {
 
 // Count returns how many of nodes 0 to nodes-1 a part owns.
 func (o Owners) Count(nodes int64, part int) int64 {
+	if o.ends != nil {
+		return max(0, min(nodes, int64(o.ends[part]))-int64(o.start(part)))
+	}
 	n, p := int64(o.parts), int64(part)
 	if nodes <= singles*n {
 		return (nodes - p + n - 1) / n
@@ -57,7 +91,31 @@ func (o Owners) Count(nodes int64, part int) int64 {
 }
 
 // Most returns the largest Count of a part.
-func (o Owners) Most(nodes int64) int64 { return o.Count(nodes, 0) }
+func (o Owners) Most(nodes int64) int64 {
+	most := o.Count(nodes, 0) // by rule, no other part has more
+	for q := range o.ends {
+		most = max(most, o.Count(nodes, q))
+	}
+	return most
+}
+
+// checkEnds returns an error unless ends divides so many nodes into a range for each part.
+func checkEnds(ends []NodeID, parts int, nodes int64) error {
+	if len(ends) != parts {
+		return fmt.Errorf("%d ends of ranges for %d parts", len(ends), parts)
+	}
+	last := NodeID(0)
+	for q, end := range ends {
+		if end < last {
+			return fmt.Errorf("the range of part %d ends at %d, before it begins at %d", q, end, last)
+		}
+		last = end
+	}
+	if int64(last) != nodes {
+		return fmt.Errorf("the last range ends at %d, and there are %d nodes", last, nodes)
+	}
+	return nil
+}
 
 // Own has the nodes of a type that one part owns, or the rows of an edge table. The zero value
 // owns all: a whole does.
@@ -67,9 +125,15 @@ type Own struct {
 }
 
 // Nodes returns what the part owns of node type t of the manifest. A nil Part is a whole.
-func (p *Part) Nodes(int) Own { return p.TableRows() }
+func (p *Part) Nodes(t int) Own {
+	if p == nil || p.Owner != ByRange {
+		return p.TableRows()
+	}
+	return Own{OwnersByRange(p.Ends[t]), p.Index}
+}
 
-// TableRows returns what the part owns of the rows of edge tables. A nil Part is a whole.
+// TableRows returns what the part owns of the rows of edge tables, which the rule deals out. A nil
+// Part is a whole.
 func (p *Part) TableRows() Own {
 	if p == nil {
 		return Own{}
@@ -85,6 +149,10 @@ func (o Own) Whole() bool { return o.Owners.parts == 0 }
 func (o Own) Row(v NodeID) (row NodeID, own bool) {
 	if o.Whole() {
 		return v, true
+	}
+	if o.Owners.ends != nil {
+		start := o.Owners.start(o.index)
+		return v - start, v >= start && v < o.Owners.ends[o.index]
 	}
 	return o.Owners.RowOf(v), o.Owners.Owner(v) == o.index
 }

@@ -12,15 +12,17 @@ import (
 
 // Part describes a dataset that is one of several parts of a whole. It stores neighbour lists,
 // columns of edges, original ids and features only for the nodes that it owns, in ascending order.
-// The same rule deals out the rows of edge tables. NodeType.Count, the ids in neighbour lists,
-// labels, splits and held-out edges are the same as in the whole.
+// A rule deals out the rows of edge tables. NodeType.Count, the ids in neighbour lists, labels,
+// splits and held-out edges are the same as in the whole.
 //
 // So an index into a Graph's lists, an IDs or a Features is a row of the part: see [Part.Nodes].
 type Part struct {
 	Of    string `json:"of"`    // the seal of the whole
 	Index int    `json:"index"` // of this part, from 0
 	Parts int    `json:"parts"`
-	Owner string `json:"owner"` // how nodes were dealt out: ByRule
+	Owner string `json:"owner"` // how nodes were dealt out: ByRule, or ByRange
+	// Ends has the ends of the parts' ranges, by node type: see [OwnersByRange]. Nil by rule.
+	Ends [][]NodeID `json:"ends,omitempty"`
 	// Edges has the whole's edges by relation, and Rows the rows of the whole's tables, in the
 	// order of the manifest.
 	Edges []int64 `json:"edges"`
@@ -86,8 +88,20 @@ func (p *Part) check(m *Manifest) error {
 		fail("part %d of %d", p.Index, p.Parts)
 		return errors.Join(errs...) // rows cannot be counted
 	}
-	if p.Owner != ByRule {
-		fail("owners by %q; this build knows %s", p.Owner, ByRule)
+	switch {
+	case p.Owner == ByRange && len(p.Ends) == len(m.NodeTypes):
+		for i := range m.NodeTypes {
+			t := &m.NodeTypes[i]
+			if err := checkEnds(p.Ends[i], p.Parts, t.Count); err != nil {
+				fail("node type %s: %w", t.Name, err)
+			}
+		}
+	case p.Owner == ByRange:
+		fail("ranges of %d node types; the manifest has %d", len(p.Ends), len(m.NodeTypes))
+	case p.Owner != ByRule:
+		fail("owners by %q; this build knows %s and %s", p.Owner, ByRule, ByRange)
+	case p.Ends != nil:
+		fail("owners by %s, and ranges as well", ByRule)
 	}
 	if len(p.Of) != 32 || strings.Trim(p.Of, "0123456789abcdef") != "" {
 		fail("the seal of the whole is %q", p.Of)

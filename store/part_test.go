@@ -32,12 +32,19 @@ func TestOwnersByRule(t *testing.T) {
 	})
 }
 
-// TestBlocksByRule: the nodes of a block's rows follow each other, and blocks follow each other.
-func TestBlocksByRule(t *testing.T) {
+// TestBlocks: the nodes of a block's rows follow each other, and blocks follow each other.
+func TestBlocks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parts := rapid.IntRange(2, 9).Draw(t, "parts")
-		o, p := OwnersByRule(parts), (&Part{Parts: parts, Owner: ByRule, Index: rapid.IntRange(0, parts-1).Draw(t, "index")}).Nodes(0)
-		rows := rapid.Int64Range(0, singles+3*dealt).Draw(t, "rows")
+		o, rows := OwnersByRule(parts), rapid.Int64Range(0, singles+3*dealt).Draw(t, "rows")
+		if rapid.Bool().Draw(t, "range") {
+			ends := make([]NodeID, parts)
+			for q := range ends {
+				ends[q] = NodeID(rows) * NodeID(q+1)
+			}
+			o = OwnersByRange(ends)
+		}
+		p := Own{o, rapid.IntRange(0, parts-1).Draw(t, "index")}
 		next := int64(0)
 		for row := range NodeID(rows) {
 			block := o.block(int64(row))
@@ -109,6 +116,47 @@ func TestRuleOfLargeIDs(t *testing.T) {
 	})
 }
 
+// TestOwnersByRange: each part owns a range, which may be empty, rows ascend with nodes, and the
+// inverse finds the node again.
+func TestOwnersByRange(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows := rapid.SliceOfN(rapid.IntRange(0, 5), 1, 9).Draw(t, "rows")
+		var owners []int
+		var ends []NodeID
+		for q, n := range rows {
+			for range n {
+				owners = append(owners, q)
+			}
+			ends = append(ends, NodeID(len(owners)))
+		}
+		nodes := int64(len(owners))
+		require.NoError(t, checkEnds(ends, len(rows), nodes))
+		o, most := OwnersByRange(ends), 0
+		p := &Part{Parts: len(rows), Owner: ByRange, Ends: [][]NodeID{nil, ends}}
+		for q, n := range rows {
+			p.Index, most = q, max(most, n)
+			has, next := p.Nodes(1), NodeID(0)
+			require.Equal(t, int64(n), has.Count(nodes))
+			for v := range NodeID(nodes) {
+				require.Equal(t, owners[v], o.Owner(v))
+				row, own := has.Row(v)
+				if require.Equal(t, owners[v] == q, own); !own {
+					continue
+				}
+				require.Equal(t, next, row)
+				require.Equal(t, row, o.RowOf(v))
+				require.Equal(t, v, has.Node(row))
+				require.Equal(t, int64(row)+1, has.Count(int64(v)+1))
+				next++
+			}
+			require.GreaterOrEqual(t, has.NodeAt(uint64(n)), uint64(ends[q]))
+			_, own := has.Row(NodeID(nodes))
+			require.False(t, own)
+		}
+		require.Equal(t, int64(most), o.Most(nodes))
+	})
+}
+
 // asPart makes a manifest of a whole one of a part that owns all.
 func asPart(m *Manifest) *Part {
 	m.Part = &Part{Of: strings.Repeat("0a", 16), Parts: 1, Owner: ByRule, Edges: []int64{m.Relations[0].Edges}, Rows: []int64{m.Tables[0].Shards[0].Rows}}
@@ -122,11 +170,22 @@ func TestHostilePart(t *testing.T) {
 		change func(m *Manifest, p *Part)
 		want   string
 	}{
-		"index":          {func(_ *Manifest, p *Part) { p.Index = 1 }, "part 1 of 1"},
-		"negative":       {func(_ *Manifest, p *Part) { p.Index = -1 }, "part -1 of 1"},
-		"no parts":       {func(_ *Manifest, p *Part) { p.Parts = 0 }, "part 0 of 0"},
-		"many parts":     {func(_ *Manifest, p *Part) { p.Parts = 1 << 40 }, "part 0 of 1099511627776"},
-		"another rule":   {func(_ *Manifest, p *Part) { p.Owner = "whim" }, `owners by "whim"`},
+		"index":        {func(_ *Manifest, p *Part) { p.Index = 1 }, "part 1 of 1"},
+		"negative":     {func(_ *Manifest, p *Part) { p.Index = -1 }, "part -1 of 1"},
+		"no parts":     {func(_ *Manifest, p *Part) { p.Parts = 0 }, "part 0 of 0"},
+		"many parts":   {func(_ *Manifest, p *Part) { p.Parts = 1 << 40 }, "part 0 of 1099511627776"},
+		"another rule": {func(_ *Manifest, p *Part) { p.Owner = "whim" }, `owners by "whim"; this build knows rule and range`},
+		"no ranges":    {func(_ *Manifest, p *Part) { p.Owner = ByRange }, "ranges of 0 node types; the manifest has 1"},
+		"idle ranges":  {func(_ *Manifest, p *Part) { p.Ends = [][]NodeID{{3}} }, "owners by rule, and ranges as well"},
+		"few ranges":   {func(_ *Manifest, p *Part) { p.Owner, p.Ends = ByRange, [][]NodeID{{}} }, "0 ends of ranges for 1 parts"},
+		"many ranges":  {func(_ *Manifest, p *Part) { p.Owner, p.Ends = ByRange, [][]NodeID{{1, 3}} }, "2 ends of ranges for 1 parts"},
+		"short range":  {func(_ *Manifest, p *Part) { p.Owner, p.Ends = ByRange, [][]NodeID{{2}} }, "the last range ends at 2, and there are 3 nodes"},
+		"ranges descend": {func(_ *Manifest, p *Part) {
+			p.Owner, p.Parts, p.Ends = ByRange, 3, [][]NodeID{{3, 2, 3}}
+		}, "the range of part 1 ends at 2, before it begins at 3"},
+		"half a range": {func(_ *Manifest, p *Part) {
+			p.Owner, p.Parts, p.Ends = ByRange, 2, [][]NodeID{{2, 3}}
+		}, "3×1 i64 where 2×1 i64 belongs"},
 		"seal":           {func(_ *Manifest, p *Part) { p.Of = "X" }, `the seal of the whole is "X"`},
 		"relations":      {func(_ *Manifest, p *Part) { p.Edges = nil }, "counts for 0 relations and 1 tables; the manifest has 1 and 1"},
 		"tables":         {func(_ *Manifest, p *Part) { p.Rows = nil }, "counts for 1 relations and 0 tables"},
