@@ -163,9 +163,10 @@ func (s *EdgeSplitWriter) Close() error {
 	return nil
 }
 
-// CopyEdgeSplit writes the edge split of relation i of d to w, which must have that relation. It is
-// called inside [Guard].
-func (d *Dataset) CopyEdgeSplit(w *Writer, i int) error {
+// CopyEdgeSplit writes the edge split of relation i of d to w, which must have that relation. src
+// and dst return the ids that sources and destinations have there, and may return what they get.
+// It is called inside [Guard].
+func (d *Dataset) CopyEdgeSplit(w *Writer, i int, src, dst func(ids []NodeID) []NodeID) error {
 	r := &d.manifest.Relations[i]
 	spec := EdgeSplitSpec{Name: r.EdgeSplit.Name}
 	for _, c := range r.EdgeSplit.Valid.Columns { // both parts have the same
@@ -186,21 +187,21 @@ func (d *Dataset) CopyEdgeSplit(w *Writer, i int) error {
 	}
 	for p := range HeldTest + 1 {
 		h, _ := d.HeldEdges(i, p)
-		src, dst := h.Ends()
+		from, to := h.Ends()
 		var columns [][]byte
 		for _, c := range spec.Columns {
 			columns = append(columns, h.Column(c.Name))
 		}
-		if err := s.Append(p, src, dst, columns...); err != nil {
+		if err := s.Append(p, src(from), dst(to), columns...); err != nil {
 			return err
 		}
 		for n := range h.Len() {
-			if err := s.AppendNegatives(p, h.SrcNegatives(n), h.DstNegatives(n)); err != nil {
+			if err := s.AppendNegatives(p, src(h.SrcNegatives(n)), dst(h.DstNegatives(n))); err != nil {
 				return err
 			}
 		}
-		src, dst = h.Pool()
-		if err := s.AppendPool(p, src, dst); err != nil {
+		from, to = h.Pool()
+		if err := s.AppendPool(p, src(from), dst(to)); err != nil {
 			return err
 		}
 	}

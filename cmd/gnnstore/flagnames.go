@@ -53,7 +53,7 @@ var flagNames = sync.OnceValue(func() map[string]string {
 // keyTables returns the flag of each key, by command. A key has the same flag in all of them.
 func keyTables() []map[string]string {
 	return []map[string]string{
-		{"run": "run", "resume": "resume", "sample": "sample", "parts": "parts"}, // flags outside tables
+		{"run": "run", "resume": "resume", "sample": "sample", "parts": "parts", "by": "by"}, // flags outside tables
 		ingestTable.Flags(), generateTable.Flags(), run.Table.Flags(), evalTable.Flags(), predictTable.Flags(), traceTable.Flags(),
 	}
 }

@@ -158,6 +158,15 @@ func TestScripts(t *testing.T) {
 					ts.Check(errors.Join(f.Close(), z.Close()))
 				}
 			},
+			// samelines A B compares files of lines that come in any order.
+			"samelines": func(ts *testscript.TestScript, _ bool, args []string) {
+				a, b := strings.Split(ts.ReadFile(args[0]), "\n"), strings.Split(ts.ReadFile(args[1]), "\n")
+				slices.Sort(a)
+				slices.Sort(b)
+				if !slices.Equal(a, b) {
+					ts.Fatalf("%s and %s have other lines", args[0], args[1])
+				}
+			},
 			// sameresult A.json B.json compares losses and weights.
 			"nearlosses": nearLosses,
 			"sameresult": func(ts *testscript.TestScript, neg bool, args []string) {

@@ -2,7 +2,9 @@
 // of its own worker and nothing else. Start at [Write].
 //
 // A part is a sealed dataset: see [store.Part]. Workers that train on parts ask each other for
-// neighbour lists and rows of features.
+// neighbour lists and rows of features. Which nodes a part gets is decided before the first byte is
+// written: by a fixed rule, by the file of another program, or greedily, in several passes over the
+// neighbour lists. See [Options].
 package partition
 
 import (
@@ -15,7 +17,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -23,27 +24,46 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Options set the number of parts, and where they go.
+// Options set the number of parts, which nodes they get, and where they go.
 type Options struct {
 	Parts int
+	// By is one of ByRule and ByGreedy, or has files with a part number a line, in the order of the
+	// original ids: one file, or, where there are several node types, TYPE=FILE for each. Default
+	// ByRule.
+	//
+	// All but ByRule number the nodes anew: each part owns a range of the nodes of each type.
+	By []string
+	// Memory is the most that ranges may take, in bytes; 0: any.
+	Memory int64
 	// Progress, if not nil, is called now and then: a stage has done so many of total nodes or
 	// rows.
 	Progress func(stage string, done, total int64, unit string)
 	FS       vfs.FS // file system of the parts; default the disk
 }
 
+// How nodes are dealt out among parts: by a fixed rule, or greedily, each to a part that has many
+// of its neighbours.
+const (
+	ByRule   = store.ByRule
+	ByGreedy = "ldg"
+)
+
 // Report counts what was written. Its JSON keys are stable.
 type Report struct {
 	Path  string `json:"path"`
-	Of    string `json:"of"` // the seal of the whole
+	Of    string `json:"of"` // the seal of the whole, which is renumbered where Owner is "range"
 	Parts int    `json:"parts"`
-	Owner string `json:"owner"`
+	By    string `json:"by"`    // rule, ldg or file
+	Owner string `json:"owner"` // rule or range
 	// CrossEdges is the share of the edges whose source has another owner than their destination.
-	CrossEdges float64  `json:"cross_edges"`
-	Nodes      Load     `json:"nodes"`
-	Edges      Load     `json:"edges"`
-	Bytes      Load     `json:"bytes"` // on disk
-	Skipped    []string `json:"skipped"`
+	CrossEdges float64 `json:"cross_edges"`
+	Nodes      Load    `json:"nodes"`
+	Edges      Load    `json:"edges"`
+	Bytes      Load    `json:"bytes"` // on disk
+	// TrainNodes counts the nodes that train, by the first split of each type.
+	TrainNodes Load     `json:"train_nodes"`
+	Skipped    []string `json:"skipped"` // what parts do not have
+	Notes      []string `json:"notes"`
 	Seconds    float64  `json:"seconds"`
 }
 
@@ -107,9 +127,14 @@ func Write(ctx context.Context, ds *store.Dataset, out string, o Options) (_ *Re
 		}
 	}
 	out = filepath.Clean(out)
-	w := &writer{Options: o, ctx: ctx, ds: ds, m: m, owners: store.OwnersByRule(o.Parts), dir: out + partialSuffix}
-	w.report = &Report{
-		Path: out, Of: m.Seal, Parts: o.Parts, Owner: store.ByRule, Skipped: []string{},
+	w := &writer{Options: o, ctx: ctx, ds: ds, m: m, dir: out + partialSuffix}
+	if len(o.By) == 0 {
+		w.By = []string{ByRule}
+	}
+	w.report = &Report{Path: out, Parts: o.Parts, Skipped: []string{}, Notes: []string{}}
+	files, err := w.checkBy()
+	if err != nil {
+		return nil, err
 	}
 	if err := w.begin(out); err != nil {
 		return nil, err
@@ -122,6 +147,9 @@ func Write(ctx context.Context, ds *store.Dataset, out string, o Options) (_ *Re
 		return nil, err
 	}
 	w.skip()
+	if err := store.Guard(func() error { return w.number(files) }); err != nil {
+		return nil, err
+	}
 	for first := 0; first < o.Parts; first += together {
 		if err := w.some(first, min(first+together, o.Parts)); err != nil {
 			return nil, err
@@ -143,7 +171,7 @@ type writer struct {
 	ctx          context.Context
 	ds           *store.Dataset
 	m            *store.Manifest
-	owners       store.Owners
+	numbering    *numbering
 	dir          string // that is written
 	lock         io.Closer
 	report       *Report
@@ -318,7 +346,8 @@ func (w *writer) some(lo, hi int) (err error) {
 			return err
 		}
 	}
-	about := store.Part{Of: w.m.Seal, Parts: w.Parts, Owner: store.ByRule, Edges: []int64{}, Rows: []int64{}}
+	n := w.numbering
+	about := store.Part{Of: n.seal, Parts: w.Parts, Owner: n.kind(), Ends: n.ends, Edges: []int64{}, Rows: []int64{}}
 	for i := range w.m.Relations {
 		about.Edges = append(about.Edges, w.m.Relations[i].Edges)
 	}
@@ -330,7 +359,7 @@ func (w *writer) some(lo, hi int) (err error) {
 		of := about
 		of.Index = lo + i
 		provenance.Notes = append(w.m.Provenance.Notes[:len(w.m.Provenance.Notes):len(w.m.Provenance.Notes)],
-			"part "+strconv.Itoa(of.Index)+" of "+strconv.Itoa(w.Parts)+" of "+w.ds.Path())
+			fmt.Sprintf("part %d of %d of %s, with seal %s, by %s", of.Index, w.Parts, w.ds.Path(), w.m.Seal, w.report.By))
 		sealed, err := part.Seal(store.Manifest{Name: w.m.Name, Order: w.m.Order, Provenance: provenance, Part: &of})
 		if err != nil {
 			return err

@@ -1,15 +1,14 @@
 package partition
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
+	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"syscall"
 	"testing"
 
@@ -77,128 +76,286 @@ func rich(nodes int) storetest.Spec {
 	return s
 }
 
-// TestPartsHaveAll: together the parts have what the whole has, each thing once, and each part
-// holds its invariants.
+// TestPartsHaveAll: together the parts have what the whole has, each thing once, whoever owns the
+// nodes, and each part holds its invariants.
 func TestPartsHaveAll(t *testing.T) {
+	bits, numbers := rich(200), rich(210)
+	bits.Bits = func(v int) []uint8 { return []uint8{uint8(v % 2), store.MissingBit, uint8(v / 3 % 2)} }
+	numbers.Number = func(v int) float32 { return float32(v) / 8 }
 	for name, path := range map[string]string{
 		"rich": storetest.Build(t, rich(900)), "typed": storetest.BuildTyped(t, storetest.Library(120, 3, 1)),
-		"small": storetest.Build(t, rich(40)), "trust": storetest.BuildTyped(t, storetest.Trust(90, true, true)),
-		"large": storetest.Build(t, rich(4096*2+900)),
+		"small": storetest.Build(t, rich(40)), "bits": storetest.Build(t, bits), "numbers": storetest.Build(t, numbers),
+		"trust": storetest.BuildTyped(t, storetest.Trust(90, true, true)), "large": storetest.Build(t, rich(4096*2+900)),
 	} {
 		for _, parts := range []int{2, 3, together + 5} {
-			if name == "large" && parts > 2 {
-				continue // with more parts, no block has several nodes
+			for _, by := range []string{ByRule, ByGreedy, "file"} {
+				switch name {
+				case "bits", "numbers":
+					if parts != 3 {
+						continue
+					}
+				case "typed", "trust":
+					if parts > together && by != ByRule {
+						continue
+					}
+				case "large":
+					if parts > 2 || by != ByRule {
+						continue // else no block has several nodes, or there is one
+					}
+				}
+				t.Run(fmt.Sprintf("%s %d %s", name, parts, by), func(t *testing.T) {
+					whole, out := open(t, path), filepath.Join(t.TempDir(), "parts")
+					o := Options{Parts: parts, By: []string{by}, FS: storetest.NoSync}
+					if by == "file" {
+						o.By = storetest.PartFiles(t, whole, parts, 5)
+					}
+					report, err := Write(t.Context(), whole, out, o)
+					if by == ByGreedy && err != nil { // 40 nodes in 37 parts
+						require.ErrorContains(t, err, "has no node")
+						return
+					}
+					require.NoError(t, err)
+					require.Equal(t, by, report.By)
+					require.NoError(t, store.Guard(func() error { compare(t, whole, out, parts, report); return nil }))
+				})
 			}
-			t.Run(name+" "+strconv.Itoa(parts), func(t *testing.T) {
-				whole, out := open(t, path), filepath.Join(t.TempDir(), "parts")
-				report, err := Write(t.Context(), whole, out, Options{Parts: parts, FS: storetest.NoSync})
-				require.NoError(t, err)
-				require.NoError(t, store.Guard(func() error { compare(t, whole, out, parts, report); return nil }))
-			})
 		}
+	}
+}
+
+// renumbered returns the id in the parts of each node of the whole, by type.
+func renumbered(t *testing.T, whole *store.Dataset, parts []*store.Dataset) [][]uint32 {
+	var ids [][]uint32
+	for i, kind := range whole.Manifest().NodeTypes {
+		of, seen := make([]uint32, kind.Count), make([]bool, kind.Count)
+		for _, part := range parts {
+			has, m := part.Manifest().Part.Nodes(i), part.Manifest()
+			last := int64(-1)
+			for row := range uint32(m.StoredNodes(i)) {
+				v, ok := whole.IDs(i).Stored(part.IDs(i).Original(row))
+				require.True(t, ok && !seen[v] && int64(v) > last, "nodes of a part stay in order")
+				of[v], seen[v], last = has.Node(row), true, int64(v)
+			}
+		}
+		require.NotContains(t, seen, false)
+		ids = append(ids, of)
+	}
+	return ids
+}
+
+// compareNumbers finds each edge of the whole in a part by its number, or finds that another part
+// has it. ids has the new id of each node that lists belong to.
+func compareNumbers(t *testing.T, whole, part *store.Graph, ids []uint32, has store.Own) {
+	nodes := make([]uint32, len(ids)) // by new id
+	for v, id := range ids {
+		nodes[id] = uint32(v)
+	}
+	e, here := int64(0), int64(0)
+	for id, v := range nodes {
+		row, own := has.Row(uint32(id))
+		for k := range whole.Degree(v) {
+			src, dst, at, ok := part.OwnEdge(e)
+			if ok != own || ok && (dst != uint32(id) || src != part.Neighbors(row)[k] || at != here) {
+				require.Fail(t, "an edge", "%d to %d is %d from %d to %d, %v", e, id, at, src, dst, ok)
+			}
+			if e++; own {
+				here++
+			}
+		}
+	}
+	require.Equal(t, part.Edges(), here)
+}
+
+// compareHeld compares the held-out edges of a part with the whole's.
+func compareHeld(t *testing.T, whole, part *store.Dataset, relation int, p store.HeldPart, srcIDs, dstIDs []uint32) {
+	was, split := whole.HeldEdges(relation, p)
+	is, there := part.HeldEdges(relation, p)
+	require.Equal(t, split, there)
+	if !split {
+		return
+	}
+	equal := func(ids, was, is []uint32) {
+		require.Len(t, is, len(was))
+		for i, v := range was {
+			require.Equal(t, ids[v], is[i])
+		}
+	}
+	src, dst := was.Ends()
+	newSrc, newDst := is.Ends()
+	equal(srcIDs, src, newSrc)
+	equal(dstIDs, dst, newDst)
+	src, dst = was.Pool()
+	newSrc, newDst = is.Pool()
+	equal(srcIDs, src, newSrc)
+	equal(dstIDs, dst, newDst)
+	for i := range was.Len() {
+		equal(srcIDs, was.SrcNegatives(i), is.SrcNegatives(i))
+		equal(dstIDs, was.DstNegatives(i), is.DstNegatives(i))
+	}
+	for _, c := range was.Part.Columns {
+		require.Equal(t, was.Column(c.Name), is.Column(c.Name))
 	}
 }
 
 // compare compares the parts in a directory with the whole.
 func compare(t *testing.T, whole *store.Dataset, dir string, parts int, report *Report) {
 	m := whole.Manifest()
-	nodes, edges, size, cross := int64(0), int64(0), int64(0), int64(0)
 	found, err := store.CountParts(dir)
 	require.NoError(t, err)
 	require.Equal(t, parts, found)
+	var all []*store.Dataset
 	for q := range parts {
 		ds, err := store.OpenPart(dir, q, parts)
 		require.NoError(t, err)
+		defer ds.Close()
+		all = append(all, ds)
+	}
+	ids := renumbered(t, whole, all)
+	typeOf := func(name string) int {
+		return slices.IndexFunc(m.NodeTypes, func(t store.NodeType) bool { return t.Name == name })
+	}
+	var nodes, edges, size, train Load
+	cross := int64(0)
+	for q, ds := range all {
 		problems, err := ds.Verify(t.Context(), nil)
 		require.NoError(t, err)
 		require.Empty(t, problems)
 		own := ds.Manifest()
-		require.Equal(t, m.Seal, own.Whole())
+		if require.Equal(t, report.Of, own.Whole()); report.By == ByRule {
+			require.Equal(t, m.Seal, own.Whole())
+		}
 		require.Equal(t, dir, ds.Place())
-		size += own.Bytes()
+		size.add(q, own.Bytes())
+		count := int64(0)
 		for i, kind := range m.NodeTypes {
-			rows := uint32(0)
+			rows := own.StoredNodes(i)
+			count += rows
 			var last int64
-			for v := range uint32(kind.Count) {
-				row, ok := own.Part.Nodes(i).Row(v)
-				if !ok {
-					continue
-				}
-				require.Equal(t, rows, row)
-				require.Equal(t, whole.IDs(i).Original(v), ds.IDs(i).Original(row))
-				rows++
-			}
 			for k := range int(rows) {
 				id := ds.IDs(i).Original(ds.IDs(i).Nth(k))
 				require.True(t, k == 0 || id > last)
 				last = id
 			}
-			nodes += int64(rows)
-		}
-		for i := range m.Relations {
-			all, g := whole.Graph(i), ds.Graph(i)
-			edges += g.Edges()
-			require.Equal(t, all.Sources(), g.Sources())
-			require.Equal(t, m.Relations[i].Edges, own.EdgesOf(i))
-			require.Equal(t, m.Relations[i].EdgeSplit, own.Relations[i].EdgeSplit)
-			here := int64(0)
-			for e := range all.Edges() {
-				u, v := all.Edge(e)
-				src, dst, at, ok := g.OwnEdge(e)
-				owned := store.OwnersByRule(parts).Owner(v) == q
-				if ok != owned || ok && (src != u || dst != v || at != here) {
-					require.Fail(t, "an edge", "%d from %d to %d is %d from %d to %d, %v", e, u, v, at, src, dst, ok)
-				}
-				if ok {
-					here++
+			if report.By == ByRule {
+				for v := range uint32(kind.Count) {
+					require.Equal(t, v, ids[i][v])
 				}
 			}
-			require.Equal(t, g.Edges(), here)
-			for v := range uint32(all.Nodes()) {
-				row, ok := own.Part.TableRows().Row(v)
+		}
+		nodes.add(q, count)
+		count = 0
+		for i, r := range m.Relations {
+			list, g := whole.Graph(i), ds.Graph(i)
+			src, dst := typeOf(r.Src), typeOf(r.Dst)
+			has, sources := own.Part.Nodes(dst), own.Part.Nodes(src)
+			count += g.Edges()
+			require.Equal(t, list.Sources(), g.Sources())
+			require.Equal(t, r.Edges, own.EdgesOf(i))
+			compareNumbers(t, list, g, ids[dst], has)
+			for p := range store.HeldTest + 1 {
+				compareHeld(t, whole, ds, i, p, ids[src], ids[dst])
+			}
+			for v := range uint32(list.Nodes()) {
+				row, ok := has.Row(ids[dst][v])
 				if !ok {
 					continue
 				}
-				require.True(t, slices.Equal(all.Neighbors(v), g.Neighbors(row)))
-				for _, u := range all.Neighbors(v) {
-					if store.OwnersByRule(parts).Owner(u) != q {
+				var want []uint64 // id and place before
+				for k, u := range list.Neighbors(v) {
+					want = append(want, uint64(ids[src][u])<<32|uint64(k))
+					if _, own := sources.Row(ids[src][u]); !own {
 						cross++
 					}
 				}
-				for _, c := range m.Relations[i].Columns {
-					require.True(t, bytes.Equal(all.Column(c.Name).Bytes(v), g.Column(c.Name).Bytes(row)))
+				slices.Sort(want)
+				require.Len(t, g.Neighbors(row), len(want))
+				for k, u := range g.Neighbors(row) {
+					require.Equal(t, uint32(want[k]>>32), u)
+				}
+				for _, c := range r.Columns {
+					was, is, n := list.Column(c.Name).Bytes(v), g.Column(c.Name).Bytes(row), c.Elem.Size()
+					for k, w := range want {
+						at := int(uint32(w))
+						require.Equal(t, was[at*n:at*n+n], is[k*n:k*n+n])
+					}
 				}
 			}
 		}
-		for i := range m.Tables {
-			all, f := whole.Features(i), ds.Features(i)
-			require.Equal(t, int64(all.Rows()), own.RowsOf(i))
-			for v := range uint32(all.Rows()) {
-				if row, ok := own.Part.TableRows().Row(v); ok {
-					require.Equal(t, all.Row(v), f.Row(row))
+		edges.add(q, count)
+		for i, table := range m.Tables {
+			rows, f, has := whole.Features(i), ds.Features(i), own.Part.TableRows()
+			of := typeOf(table.NodeType)
+			if of >= 0 {
+				has = own.Part.Nodes(of)
+			}
+			require.Equal(t, int64(rows.Rows()), own.RowsOf(i))
+			for v := range uint32(rows.Rows()) {
+				id := v
+				if of >= 0 {
+					id = ids[of][v]
+				}
+				if row, ok := has.Row(id); ok {
+					require.Equal(t, rows.Row(v), f.Row(row))
 				}
 			}
 		}
-		for i := range m.Labels {
-			require.Equal(t, m.Labels[i].Values.XXH3, own.Labels[i].Values.XXH3)
+		for i, l := range m.Labels {
+			of, was, is := typeOf(l.NodeType), whole.Labels(i), ds.Labels(i)
+			for v, id := range ids[of] {
+				switch {
+				case l.Multi:
+					require.Equal(t, was.Bits(uint32(v)), is.Bits(id))
+				case l.Numbers:
+					require.Equal(t, was.Number(uint32(v)), is.Number(id))
+				default:
+					require.Equal(t, was.Class(uint32(v)), is.Class(id))
+				}
+			}
 		}
-		for i := range m.Splits {
-			require.Equal(t, whole.Split(i), ds.Split(i))
+		for i, s := range m.Splits {
+			want, got := whole.Split(i), ds.Split(i)
+			for _, p := range [][2][]uint32{{want.Train, got.Train}, {want.Valid, got.Valid}, {want.Test, got.Test}} {
+				var moved []uint32
+				for _, v := range p[0] {
+					moved = append(moved, ids[typeOf(s.NodeType)][v])
+				}
+				slices.Sort(moved)
+				require.True(t, slices.Equal(moved, p[1]))
+			}
 		}
-		require.NoError(t, ds.Close())
+		count = 0
+		for _, v := range ds.Split(0).Train {
+			if _, ok := own.Part.Nodes(typeOf(m.Splits[0].NodeType)).Row(v); ok {
+				count++
+			}
+		}
+		train.add(q, count)
 	}
 	total := int64(0)
 	for i := range m.Relations {
 		total += m.Relations[i].Edges
 	}
-	require.Equal(t, total, edges)
-	require.Equal(t, []int64{nodes, edges, size}, []int64{report.Nodes.Total, report.Edges.Total, report.Bytes.Total})
+	require.Equal(t, total, edges.Total)
+	require.Equal(t, []Load{nodes, edges, size}, []Load{report.Nodes, report.Edges, report.Bytes})
+	require.Equal(t, train, report.TrainNodes)
 	require.InDelta(t, float64(cross)/float64(total), report.CrossEdges, 1e-12)
+	if report.By != ByRule { // the parts join to a sound dataset
+		joined := open(t, storetest.Join(t, dir))
+		problems, err := joined.Verify(t.Context(), nil)
+		require.NoError(t, err)
+		require.Empty(t, problems)
+	}
 }
 
 // TestInterrupted: a failure of any operation leaves nothing, or what the next Write clears, and
 // the parts have the same seals then.
 func TestInterrupted(t *testing.T) {
+	for _, by := range []string{ByRule, ByGreedy} {
+		t.Run(by, func(t *testing.T) { testInterrupted(t, []string{by}) })
+	}
+}
+
+func testInterrupted(t *testing.T, by []string) {
 	ds := open(t, storetest.Build(t, rich(40)))
 	seals := func(on vfs.FS) (all []string) {
 		for q := range 2 {
@@ -211,7 +368,7 @@ func TestInterrupted(t *testing.T) {
 		return all
 	}
 	write := func(on vfs.FS) error {
-		_, err := Write(t.Context(), ds, "/d/parts", Options{Parts: 2, FS: on})
+		_, err := Write(t.Context(), ds, "/d/parts", Options{Parts: 2, By: by, FS: on})
 		return err
 	}
 	memory := func() *vfs.MemFS {
@@ -318,13 +475,15 @@ func TestDamagedWhole(t *testing.T) {
 			_, err = f.WriteAt(binary.LittleEndian.AppendUint32(nil, 0xdeadbeef), store.PageSize+8)
 			require.NoError(t, err)
 			require.NoError(t, f.Close())
-			o := Options{Parts: 2, FS: storetest.NoSync}
-			_, err = Write(t.Context(), open(t, bad), filepath.Join(dir, "parts"), o)
-			require.ErrorIs(t, err, store.ErrCorrupt)
-			require.ErrorContains(t, err, section)
-			entries, err := os.ReadDir(dir)
-			require.NoError(t, err)
-			require.Empty(t, entries)
+			for _, by := range []string{ByRule, ByGreedy} {
+				o := Options{Parts: 2, By: []string{by}, FS: storetest.NoSync}
+				_, err = Write(t.Context(), open(t, bad), filepath.Join(dir, "parts"), o)
+				require.ErrorIs(t, err, store.ErrCorrupt)
+				require.ErrorContains(t, err, section)
+				entries, err := os.ReadDir(dir)
+				require.NoError(t, err)
+				require.Empty(t, entries)
+			}
 		})
 	}
 }
