@@ -380,7 +380,10 @@ func byParts(o run.Options) run.Options {
 // in every network, under any budget, and each reads its own rows alone.
 func TestPartsAlike(t *testing.T) {
 	one, library := open(t, storetest.Communities(900, 4, 8, 24, 2)), open(t, several(600))
-	rated := open(t, ratedRows(500, store.U32))
+	rated, spec := open(t, ratedRows(500, store.U32)), storetest.Library(300, 3, 1)
+	spec.Types[0].Dim, spec.Types[0].Row = 2, func(v int) []float32 { return []float32{float32(v % 3), float32(v % 7)} }
+	spec.Relations[1].Weight = func(v, i int) float32 { return float32(1 + (v+i)%3) }
+	types := openTyped(t, spec)
 	for name, change := range map[string]func(o *run.Options){
 		"sage":    func(*run.Options) {},
 		"gcn":     func(o *run.Options) { o.Kind = "gcn" },
@@ -389,6 +392,7 @@ func TestPartsAlike(t *testing.T) {
 		"labor0":  func(o *run.Options) { draws["labor0 smoothed"](o) },
 		"labels":  func(o *run.Options) { o.LabelInput = 8 },
 		"typed":   func(*run.Options) {},
+		"types":   func(o *run.Options) { o.Weighted = true },
 		"columns": func(o *run.Options) { o.EdgeInputs = asColumns },
 		"table":   func(o *run.Options) { o.Kind, o.EdgeInputs = model.RSAGE, asTable },
 	} {
@@ -397,6 +401,8 @@ func TestPartsAlike(t *testing.T) {
 			switch name {
 			case "typed":
 				ds = library
+			case "types":
+				ds, o = types, typed(model.RGCN)
 			case "columns", "table":
 				ds, o = rated, typed(model.RGAT)
 			}
@@ -417,6 +423,7 @@ func TestPartsAlike(t *testing.T) {
 				require.Equal(t, want.Best, got.Best)
 				require.Equal(t, ds.Manifest().Seal, got.Seal)
 				require.Equal(t, want.Relations, got.Relations)
+				testRanges(t, ds, workers, byParts(o))
 				if ds != one {
 					continue
 				}
@@ -433,6 +440,37 @@ func TestPartsAlike(t *testing.T) {
 			}
 		})
 	}
+}
+
+// testRanges compares workers whose parts own ranges with workers of the renumbered whole.
+func testRanges(t *testing.T, ds *store.Dataset, workers int, o run.Options) {
+	by := []string{partition.ByGreedy}
+	if workers > 2 { // a few nodes, dealt out greedily, leave parts without one
+		by = storetest.PartFiles(t, ds, workers, 1)
+	}
+	out := filepath.Join(t.TempDir(), "parts")
+	report, err := partition.Write(t.Context(), ds, out, partition.Options{Parts: workers, By: by, FS: storetest.NoSync})
+	require.NoError(t, err)
+	whole, err := store.Open(storetest.Join(t, out))
+	require.NoError(t, err)
+	defer whole.Close()
+	want := sameBy(t, whole, workers, o)
+	opened := func(rank int) (*store.Dataset, error) { return store.OpenPart(out, rank, workers) }
+	all, err := byWorkersOf(t, opened, workers, o, scratch(t), nil)
+	got := same(t, all, err)
+	require.Equal(t, want.ParamsXXH3, got.ParamsXXH3)
+	require.Equal(t, want.Best, got.Best)
+	require.Equal(t, want.Relations, got.Relations)
+	require.Equal(t, report.Of, got.Seal)
+	if len(ds.Manifest().Relations) > 1 {
+		return
+	}
+	all, err = byWorkersOf(t, opened, workers, o, scratch(t), func(w *worker) {
+		tight := outOfCore(ds, "pread")
+		w.o.Options = tight.Options
+		w.o.Window, w.o.Workers, w.o.TopologyBytes = workers, 1, tight.TopologyBytes*int64(workers)
+	})
+	require.Equal(t, want.ParamsXXH3, same(t, all, err).ParamsXXH3)
 }
 
 // inParts divides a dataset, and returns how a worker opens its part. A copy of the whole was

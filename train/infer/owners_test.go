@@ -68,6 +68,21 @@ func TestOwnersAlike(t *testing.T) {
 			c.LabelInput = 3
 		}
 		path := writeTyped(rt, graph, s)
+		workers := rapid.IntRange(2, 5).Draw(rt, "workers")
+		require.NoError(rt, os.RemoveAll(parts))
+		ds, err := store.Open(path)
+		require.NoError(rt, err)
+		by := partition.Options{Parts: workers, FS: storetest.NoSync}
+		ranges := rapid.Bool().Draw(rt, "ranges")
+		if ranges {
+			by.By = storetest.PartFiles(t, ds, workers, rapid.Uint64().Draw(rt, "file"))
+		}
+		_, err = partition.Write(t.Context(), ds, parts, by)
+		require.NoError(rt, err)
+		require.NoError(rt, ds.Close())
+		if ranges {
+			path = storetest.Join(t, parts)
+		}
 		whole := network(t, path, c, o)
 		var nodes []uint32
 		for v := range uint32(whole.data.Types[0].Nodes) {
@@ -78,13 +93,6 @@ func TestOwnersAlike(t *testing.T) {
 		layer := rapid.IntRange(0, 2).Draw(rt, "layer")
 		wantIDs, want, err := rows(t.Context(), whole, layer, nodes)
 		require.NoError(rt, err)
-		workers := rapid.IntRange(2, 5).Draw(rt, "workers")
-		require.NoError(rt, os.RemoveAll(parts))
-		ds, err := store.Open(path)
-		require.NoError(rt, err)
-		_, err = partition.Write(t.Context(), ds, parts, partition.Options{Parts: workers, FS: storetest.NoSync})
-		require.NoError(rt, err)
-		require.NoError(rt, ds.Close())
 		most := bounds{
 			rapid.IntRange(1, 2000).Draw(rt, "chunk"), rapid.IntRange(1, 300).Draw(rt, "edges"), 1 << 20,
 			rapid.IntRange(0, 60).Draw(rt, "hub"), rapid.IntRange(1, 30).Draw(rt, "part"),
