@@ -2,7 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
 
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/data"
@@ -39,8 +43,10 @@ type fromOwners struct {
 	reads, all, cold       float64
 }
 
-// countWorkers counts what each of several workers draws for its share of a step's seeds, alone.
-// No step is trained. The counts follow from the seeds, so there are no turns.
+// countWorkers counts what each of several workers draws for its share of a step's seeds, alone,
+// and what workers ask each other for where each owns nodes: by the rule, at random, and as
+// directories of parts of the same dataset have them. No step is trained. The counts follow from
+// the seeds, so there are no turns.
 func countWorkers(ctx context.Context, c *comparison) error {
 	d, err := data.OpenToDraw(c.ds, data.Options{})
 	if err != nil {
@@ -48,6 +54,21 @@ func countWorkers(ctx context.Context, c *comparison) error {
 	}
 	if isTyped(d) || len(d.Train) < coopSeeds*coopSteps {
 		return fmt.Errorf("%s: coop draws from a graph of one type and relation, for %d training nodes", c.dataset, coopSeeds*coopSteps)
+	}
+	var deals []*dealing
+	for _, workers := range coopWorkers {
+		deals = append(deals, dealtByRule(d.Types[0].Nodes, workers))
+	}
+	for _, dir := range c.parts {
+		deal, err := dealtInParts(c.ds, dir)
+		if err != nil {
+			return err
+		}
+		same := func(d *dealing) bool { return d.name == atRandom && d.workers == deal.workers }
+		if !slices.ContainsFunc(deals, same) {
+			deals = append(deals, deal.atRandom())
+		}
+		deals = append(deals, deal)
 	}
 	sample.Shuffle(d.Train, 1, 1)
 	fmt.Fprintf(c.out, "%s: %s; %d seeds a step in all, fanouts %v, %d steps. Each of V workers draws for its share alone. Thousands "+
@@ -57,38 +78,127 @@ func countWorkers(ctx context.Context, c *comparison) error {
 	parts := ""
 	for _, kind := range []sample.Kind{sample.NS, sample.Labor0} {
 		s := sample.NewTyped(d.Schema(), []sample.Topology{d.Relations[0].AtHand(false)}, sample.Config{Kind: kind, Fanouts: coopFanouts}, 1)
-		for workers := 1; workers <= 16; workers *= 2 {
-			var n drawnBy
-			err := store.Guard(func() (err error) {
-				n, err = drawByWorkers(ctx, d, s, workers)
-				return err
-			})
-			if err != nil {
-				return err
+		for i, deal := range deals {
+			for _, owned := range []bool{false, true} {
+				var n drawnBy
+				err := store.Guard(func() (err error) {
+					n, err = drawByWorkers(ctx, d, s, deal, owned)
+					return err
+				})
+				if err != nil {
+					return err
+				}
+				if i < len(coopWorkers) && !owned {
+					fmt.Fprintf(c.out, "| %s | %d | %.1f | %.1f | %.1f | %.1f | %.1f |\n", kind, deal.workers, n.inputs, n.edges, n.frontier, n.all, n.cold)
+				}
+				seeds := "shared"
+				if owned {
+					seeds = "owned"
+				}
+				o := &n.parts
+				parts += fmt.Sprintf("| %s | %s | %d | %s | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |\n", kind, deal.name, deal.workers, seeds,
+					o.lists, o.neighbors, o.rows, o.reads, o.all, o.cold)
 			}
-			fmt.Fprintf(c.out, "| %s | %d | %.1f | %.1f | %.1f | %.1f | %.1f |\n", kind, workers, n.inputs, n.edges, n.frontier, n.all, n.cold)
-			o := &n.parts
-			parts += fmt.Sprintf("| %s | %d | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |\n", kind, workers, o.lists, o.neighbors, o.rows, o.reads, o.all,
-				o.cold)
 		}
 	}
-	fmt.Fprintf(c.out, "\nWhere workers own nodes by the rule. Lists that a worker asks others for, neighbours and rows that come, of the worker "+
-		"that has most; rows that the owner reads that reads most, and all; and those past the first %.0f %% of the rows, as many at "+
-		"each owner:\n\n| sampler | V | lists | neighbours | rows | reads | all reads | cold |\n|---|---|---|---|---|---|---|---|\n%s",
-		100*coopHot, parts)
+	fmt.Fprintf(c.out, "\nWhere workers own nodes, and each draws for its share of the seeds, or for the seeds that it owns. Lists that a worker asks "+
+		"others for, neighbours and rows that come, of the worker that has most; rows that the owner reads that reads most, and all; and "+
+		"those past the first %.0f %% of the rows, as many at each owner:\n\n| sampler | owners | V | seeds | lists | neighbours | rows | "+
+		"reads | all reads | cold |\n|---|---|---|---|---|---|---|---|---|---|\n%s", 100*coopHot, parts)
 	return nil
 }
 
-func drawByWorkers(ctx context.Context, d *data.Data, s *sample.Sampler, workers int) (n drawnBy, err error) {
+// coopWorkers are the numbers of workers that the rule deals out nodes among.
+var coopWorkers = []int{1, 2, 4, 8, 16}
+
+// dealing has the owner of each node, and the node's row there.
+type dealing struct {
+	name    string
+	workers int
+	owner   []int
+	row     []uint32
+}
+
+func dealtByRule(nodes, workers int) *dealing {
+	d, of := &dealing{name: "rule", workers: workers}, store.OwnersByRule(workers)
+	for v := range uint32(nodes) {
+		d.owner, d.row = append(d.owner, of.Owner(v)), append(d.row, of.RowOf(v))
+	}
+	return d
+}
+
+// dealtInParts reads the owners from a directory of parts of ds, by the original ids.
+func dealtInParts(ds *store.Dataset, dir string) (*dealing, error) {
+	workers, err := store.CountParts(dir)
+	if err != nil {
+		return nil, err
+	}
+	nodes := ds.Manifest().NodeTypes[0].Count
+	d := &dealing{filepath.Base(dir), workers, make([]int, nodes), make([]uint32, nodes)}
+	found := int64(0)
+	for q := range workers {
+		part, err := store.OpenPart(dir, q, workers)
+		if err != nil {
+			return nil, err
+		}
+		err = store.Guard(func() error {
+			for row := range uint32(part.Manifest().StoredNodes(0)) {
+				v, ok := ds.IDs(0).Stored(part.IDs(0).Original(row))
+				if !ok {
+					return fmt.Errorf("%s: not of %s", dir, ds.Path())
+				}
+				d.owner[v], d.row[v] = q, row
+				found++
+			}
+			return nil
+		})
+		if err := errors.Join(err, part.Close()); err != nil {
+			return nil, err
+		}
+	}
+	if found != nodes {
+		return nil, fmt.Errorf("%s: %d nodes of %d", dir, found, nodes)
+	}
+	return d, nil
+}
+
+// atRandom names the control of directories of parts.
+const atRandom = "random"
+
+// atRandom gives each worker as many nodes as d does, at random.
+func (d *dealing) atRandom() *dealing {
+	r := &dealing{atRandom, d.workers, slices.Clone(d.owner), make([]uint32, len(d.row))}
+	rng := rand.New(rand.NewPCG(1, uint64(d.workers)))
+	rng.Shuffle(len(r.owner), func(i, j int) { r.owner[i], r.owner[j] = r.owner[j], r.owner[i] })
+	rows := make([]uint32, d.workers)
+	for v, q := range r.owner {
+		r.row[v] = rows[q]
+		rows[q]++
+	}
+	return r
+}
+
+func drawByWorkers(
+	ctx context.Context, d *data.Data, s *sample.Sampler, deal *dealing, owned bool,
+) (n drawnBy, err error) {
 	hot := uint32(coopHot * float64(d.Types[0].Nodes))
 	var b sample.Batch
 	for step := range coopSteps {
 		seeds := d.Train[step*coopSeeds : (step+1)*coopSeeds]
 		var inputs, edges, frontier int
-		own := newOwners(workers)
-		for w := range workers {
-			lo, hi := dist.Share(len(seeds), w, workers)
-			if err := s.SampleOne(ctx, &b, sample.Alone(1, 1, step), seeds[lo:hi]); err != nil {
+		own := newOwners(deal)
+		for w := range deal.workers {
+			lo, hi := dist.Share(len(seeds), w, deal.workers)
+			share := seeds[lo:hi]
+			if owned {
+				share = nil
+				for _, v := range seeds {
+					if deal.owner[v] == w {
+						share = append(share, v)
+					}
+				}
+			}
+			if err := s.SampleOne(ctx, &b, sample.Alone(1, 1, step), share); err != nil {
 				return n, err
 			}
 			last := &b.Layers[0]
@@ -118,12 +228,12 @@ func drawByWorkers(ctx context.Context, d *data.Data, s *sample.Sampler, workers
 type owners struct {
 	lists, neighbors, rows int
 	reads                  []map[uint32]bool // by owner
-	of                     store.Owners
+	deal                   *dealing
 }
 
-func newOwners(workers int) *owners {
-	o := &owners{of: store.OwnersByRule(workers)}
-	for range workers {
+func newOwners(deal *dealing) *owners {
+	o := &owners{deal: deal}
+	for range deal.workers {
 		o.reads = append(o.reads, map[uint32]bool{})
 	}
 	return o
@@ -135,14 +245,14 @@ func (o *owners) add(w int, b *sample.Batch) {
 	for l := range b.Layers {
 		block, nodes := &b.Layers[l].Blocks[0], &b.Layers[l].Nodes[0]
 		for i, v := range nodes.Src[:nodes.Dst] {
-			if o.of.Owner(v) != w {
+			if o.deal.owner[v] != w {
 				lists++
 				neighbors += int(block.End[i] - block.Start[i])
 			}
 		}
 	}
 	for _, v := range b.Layers[0].Nodes[0].Src {
-		q := o.of.Owner(v)
+		q := o.deal.owner[v]
 		o.reads[q][v] = true
 		if q != w {
 			rows++
@@ -158,7 +268,7 @@ func (o *owners) addTo(n *fromOwners, hot uint32) {
 		reads = max(reads, len(rows))
 		n.all += float64(len(rows))
 		for v := range rows {
-			if o.of.RowOf(v) >= hot {
+			if o.deal.row[v] >= hot {
 				n.cold++
 			}
 		}

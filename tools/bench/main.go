@@ -8,7 +8,7 @@
 //	go run ./tools/bench newest  -python PATH -dataset STREAM.gnn [-rounds 7]
 //	go run ./tools/bench epoch   -python PATH [-loader pyg | graphbolt | dgl] [-data DIR | -dataset FILE.gnn] [-rounds 7]
 //	go run ./tools/bench samplers   -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7] [-batches 20]
-//	go run ./tools/bench coop    [-data DIR | -dataset FILE.gnn]
+//	go run ./tools/bench coop    [-data DIR | -dataset FILE.gnn] [-parts DIR,DIR]
 //	go run ./tools/bench curves     [-data DIR | -dataset FILE.gnn,FILE.gnn]
 //	go run ./tools/bench policies   [-data DIR | -dataset FILE.gnn] [-batch 100] [-steps 400]
 //	go run ./tools/bench dependent  -dataset FILE.gnn [-batch 100] [-steps 1024] [-fanout 15,10,5] [-kappa 256] [-cache 20%] [-layer-dependency]
@@ -73,7 +73,8 @@ import (
 type comparison struct {
 	out             io.Writer
 	python          string
-	loader          string // of epoch's Python; the first that there is, where it is empty
+	parts           []string // directories of parts of dataset, in coop
+	loader          string   // of epoch's Python; the first that there is, where it is empty
 	data            string
 	dataset         string
 	ds              *store.Dataset // of dataset, in the commands that open it
@@ -188,6 +189,7 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 	f.StringVar(&c.rate, "disk-rate", "", "--disk-rate of join: `bytes,transfers` a second; default: as the disk is")
 	f.BoolVar(&c.json, "json", false, "print JSON, in link")
 	f.StringVar((*string)(&c.products), "matmul", string(kernels.Float32), "precision of products, in step and stream: f32, or bf16 beside f32 and PyTorch's autocast")
+	parts := f.String("parts", "", "`directories` of parts of the dataset, in coop")
 	engine := f.String("engine", string(disk.Auto), "how the disk is read, in training out of core")
 	device := f.String("device", "", "`reads,bytes` a second of the disk that seconds are worked out for, such as 70000,1.5e9; default measured")
 	fanout := f.String("fanout", setting.FormatInts(fanouts), "neighbours drawn at each hop, in dependent and reuse")
@@ -196,6 +198,9 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 	f.BoolVar(&c.layerDependency, "layer-dependency", false, "let a node draw the same at every layer, in dependent")
 	f.StringVar((*string)(&c.binary), "bin", "", "a built `gnnstore`; default: built now")
 	_ = f.Parse(args[1:]) // ExitOnError
+	if *parts != "" {
+		c.parts = strings.Split(*parts, ",")
+	}
 	c.engine, c.ways, c.holds = disk.Kind(*engine), strings.Split(*ways, ","), strings.Split(*holds, ",")
 	if c.device, err = parseDevice(*device); err != nil {
 		return err

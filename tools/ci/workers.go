@@ -73,6 +73,9 @@ func workers(ctx context.Context, a *arxiv) error {
 	if err := w.alike(ctx); err != nil {
 		return err
 	}
+	if err := w.onRanges(ctx); err != nil {
+		return err
+	}
 	if err := w.nearOne(ctx); err != nil {
 		return err
 	}
@@ -215,6 +218,35 @@ func (w *workersProof) alike(ctx context.Context) error {
 			return fmt.Errorf("%s %s changes the result: want losses %v and params %s", name, run.settings, want.Losses(), want.ParamsXXH3)
 		}
 	}
+	return nil
+}
+
+// onRanges trains on parts that go by edges, by four workers in one process and in four.
+func (w *workersProof) onRanges(ctx context.Context) error {
+	near := filepath.Join(w.tmp, "computers-near")
+	if err := w.gnnstore.Run(ctx, "partition", w.dataset, near, "--parts", "4", "--by", "ldg"); err != nil {
+		return err
+	}
+	var losses [2][]float64
+	var params [2]string
+	for i, dist := range []string{"local:4", "mpi:4"} {
+		_, args := w.args("--eval", "full", "--dist", dist)
+		args[slices.Index(args, w.dataset)] = near
+		cmd := exec.CommandContext(ctx, w.mpi, args...)
+		if i == 1 {
+			cmd = launchers[0].command(ctx, 4, append([]string{w.mpi}, args...)...)
+		}
+		got, err := trained(cmd)
+		if err != nil {
+			return err
+		}
+		losses[i], params[i] = got.Losses(), got.ParamsXXH3
+	}
+	if params[0] != params[1] || params[0] == "" || !slices.Equal(losses[0], losses[1]) {
+		return fmt.Errorf("on parts by ldg, one process ends with losses %v and params %s, four with %v and %s",
+			losses[0], params[0], losses[1], params[1])
+	}
+	fmt.Printf("on parts by ldg, one process and four: losses %v, params %s\n", losses[0], params[0])
 	return nil
 }
 
