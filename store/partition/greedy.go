@@ -24,8 +24,8 @@ const none = ^uint16(0)
 
 // greedy places each node in the part with the largest near·(1 − load/cap), in several passes. near
 // counts the node's edges from nodes that are there now. load counts the nodes there of the node's
-// class: the nodes of its type that train, or the others; cap is the most. So all parts are never
-// full for a node, and both the nodes of a type and the nodes that train are even.
+// class: the nodes of its type that train, or the others; cap is the most. So some part always has
+// room, and both the nodes of a type and the nodes that train are even.
 type greedy struct {
 	*writer
 	part   [][]uint16 // by type: of each node

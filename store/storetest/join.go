@@ -13,15 +13,18 @@ import (
 )
 
 // PartFiles returns files that deal out nodes at random, as TYPE=FILE for each node type. Each part
-// has a node of each type that has enough.
+// has a node of the largest type.
 func PartFiles(t testing.TB, ds *store.Dataset, parts int, seed uint64) (files []string) {
 	t.Helper()
-	rng, dir := rand.New(rand.NewPCG(seed, 3)), t.TempDir()
+	rng, dir, most := rand.New(rand.NewPCG(seed, 3)), t.TempDir(), int64(0)
+	for _, kind := range ds.Manifest().NodeTypes {
+		most = max(most, kind.Count)
+	}
 	for i, kind := range ds.Manifest().NodeTypes {
 		var text []byte
 		for k := range kind.Count {
 			q := int64(rng.IntN(parts))
-			if kind.Count >= int64(parts) && k < int64(parts) {
+			if kind.Count == most && k < int64(parts) {
 				q = k
 			}
 			text = append(strconv.AppendInt(text, q, 10), '\n')
