@@ -35,6 +35,9 @@ type internal struct {
 	fixed *fixed // the network learns no more; nil: it does
 	// planned has the workers of a plan; nil: it is no plan, or of one worker.
 	planned *planned
+	// owner returns the owner of a node to learn, where seeds go by owners and the dataset is no
+	// part.
+	owner func(v uint32) int
 }
 
 // share returns the bytes that the caller takes of a total. A nil share takes none.
@@ -93,7 +96,7 @@ type task interface {
 func (c *core) newTask() (err error) {
 	o := tasks.Options{
 		Metric: c.Metric, ClassWeights: c.ClassWeights, Batch: c.Batch, EpochSteps: c.EpochSteps, Seed: c.Seed, NoLayers: c.Layers == 0,
-		MemoryBytes: c.MemoryBytes / int64(max(c.Hosted, 1)), Width: c.shape().Out, Share: c.share(),
+		MemoryBytes: c.MemoryBytes / int64(max(c.Hosted, 1)), Width: c.shape().Out, Share: c.share(), Deal: c.deal(),
 		Workers: c.edgeWorkers(), Fixed: c.internal.fixed != nil, Unmeasured: c.internal.fixed.unmeasured(),
 	}
 	switch {

@@ -186,6 +186,19 @@ func (c *core) edgeWorkers() *tasks.Workers {
 	}
 }
 
+// deal returns a function that orders the seeds of a step by their owners, where parts own ranges.
+// It returns nil where the rule deals out nodes: then shares are as if workers read for themselves.
+func (c *core) deal() func(seeds []uint32) {
+	workers, owner := c.Hooks.Group.Size(), c.internal.owner
+	if part := c.data.OwnPart(); part != nil && part.Owner == store.ByRange {
+		owner = c.data.Owners(c.data.Target, workers).Owner
+	}
+	if workers == 1 || owner == nil {
+		return nil
+	}
+	return func(seeds []uint32) { dist.Deal(seeds, workers, owner) }
+}
+
 // agree takes the smallest memory for evaluation that a worker has, so that all evaluate alike.
 // opened is the error of opening this worker. If the memory of several workers is not enough, all
 // fail with the error of the one that needs most.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -454,13 +455,22 @@ func testRanges(t *testing.T, ds *store.Dataset, workers int, o run.Options) {
 	whole, err := store.Open(storetest.Join(t, out))
 	require.NoError(t, err)
 	defer whole.Close()
-	want := sameBy(t, whole, workers, o)
+	part, err := store.OpenPart(out, 0, workers)
+	require.NoError(t, err)
+	learnt := whole.Manifest().Splits[0].NodeType
+	target := slices.IndexFunc(whole.Manifest().NodeTypes, func(n store.NodeType) bool { return n.Name == learnt })
+	owners := part.Manifest().Part.Nodes(target).Owners
+	require.NoError(t, part.Close())
+	all, err := byWorkers(t, whole, workers, o, scratch(t), func(w *worker) { w.owner = owners.Owner })
+	want := same(t, all, err)
 	opened := func(rank int) (*store.Dataset, error) { return store.OpenPart(out, rank, workers) }
-	all, err := byWorkersOf(t, opened, workers, o, scratch(t), nil)
+	all, err = byWorkersOf(t, opened, workers, o, scratch(t), nil)
 	got := same(t, all, err)
 	require.Equal(t, want.ParamsXXH3, got.ParamsXXH3)
 	require.Equal(t, want.Best, got.Best)
 	require.Equal(t, want.Relations, got.Relations)
+	plain := sameBy(t, whole, workers, o) // the order of seeds changes how sums round
+	require.InEpsilonSlice(t, plain.Losses, got.Losses, 1e-4)
 	require.Equal(t, report.Of, got.Seal)
 	if len(ds.Manifest().Relations) > 1 {
 		return
@@ -471,6 +481,25 @@ func testRanges(t *testing.T, ds *store.Dataset, workers int, o run.Options) {
 		w.o.Window, w.o.Workers, w.o.TopologyBytes = workers, 1, tight.TopologyBytes*int64(workers)
 	})
 	require.Equal(t, want.ParamsXXH3, same(t, all, err).ParamsXXH3)
+}
+
+// TestPartsByEdgesSendLess: workers whose parts are communities send fewer neighbours and rows than
+// workers whose parts go by the rule.
+func TestPartsByEdgesSendLess(t *testing.T) {
+	spec := storetest.Communities(4000, 4, 8, 24, 2)
+	ds := open(t, spec)
+	o := byParts(small())
+	o.Epochs, o.EpochSteps, o.Batch, o.Eval, o.EvalNodes = 1, 20, 64, "sampled", 4
+	sent := func(by string) int64 {
+		out := filepath.Join(t.TempDir(), "parts")
+		how := partition.Options{Parts: 4, By: []string{by}, FS: storetest.NoSync}
+		_, err := partition.Write(t.Context(), ds, out, how)
+		require.NoError(t, err)
+		opened := func(rank int) (*store.Dataset, error) { return store.OpenPart(out, rank, 4) }
+		all, err := byWorkersOf(t, opened, 4, o, scratch(t), nil)
+		return sumOf(same(t, all, err).Workers.SentBytes)
+	}
+	require.Less(t, float64(sent(partition.ByGreedy)), 0.7*float64(sent(partition.ByRule)))
 }
 
 // inParts divides a dataset, and returns how a worker opens its part. A copy of the whole was

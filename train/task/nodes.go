@@ -15,6 +15,7 @@ package task
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/data"
@@ -50,6 +51,9 @@ type Options struct {
 	Share func(n int) (lo, hi int)
 	// Workers is set where this worker has only a part of the edges. Default nil: it has all.
 	Workers *Workers
+	// Deal puts the nodes of a step in the order in which Share cuts them; nil: they stay. It does
+	// the same for all workers.
+	Deal func(nodes []uint32)
 	// NoLayers says that rows are scored as they are, with no messages among them.
 	NoLayers bool
 	// Fixed says that no step is taken, and Unmeasured that nothing is measured either. Data that
@@ -187,6 +191,12 @@ func (k *Nodes) Begin(epoch int) {
 		}
 	}
 	sample.Shuffle(k.order, k.options.Seed, epoch)
+	if k.options.Deal == nil {
+		return
+	}
+	for nodes := range slices.Chunk(k.order, k.options.Batch) {
+		k.options.Deal(nodes)
+	}
 }
 
 // Prepare does nothing: each worker has all training nodes.

@@ -1,0 +1,30 @@
+package dist
+
+import "slices"
+
+// Deal orders the nodes of a step so that each worker's Share of them has as many nodes that it
+// owns as fit. They stay in their order. The rest of a share has nodes whose owners' shares are
+// full.
+func Deal(nodes []uint32, workers int, owner func(v uint32) int) {
+	next, end := make([]int, workers), make([]int, workers)
+	for p := range workers {
+		next[p], end[p] = Share(len(nodes), p, workers)
+	}
+	var others []uint32
+	for _, v := range slices.Clone(nodes) {
+		if p := owner(v); next[p] < end[p] {
+			nodes[next[p]] = v
+			next[p]++
+		} else {
+			others = append(others, v)
+		}
+	}
+	p := 0
+	for _, v := range others {
+		for next[p] == end[p] {
+			p++
+		}
+		nodes[next[p]] = v
+		next[p]++
+	}
+}
