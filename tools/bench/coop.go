@@ -79,21 +79,17 @@ func countWorkers(ctx context.Context, c *comparison) error {
 	for _, kind := range []sample.Kind{sample.NS, sample.Labor0} {
 		s := sample.NewTyped(d.Schema(), []sample.Topology{d.Relations[0].AtHand(false)}, sample.Config{Kind: kind, Fanouts: coopFanouts}, 1)
 		for i, deal := range deals {
-			for _, owned := range []bool{false, true} {
+			for _, seeds := range []string{shared, dealt, owned} {
 				var n drawnBy
 				err := store.Guard(func() (err error) {
-					n, err = drawByWorkers(ctx, d, s, deal, owned)
+					n, err = drawByWorkers(ctx, d, s, deal, seeds)
 					return err
 				})
 				if err != nil {
 					return err
 				}
-				if i < len(coopWorkers) && !owned {
+				if i < len(coopWorkers) && seeds == shared {
 					fmt.Fprintf(c.out, "| %s | %d | %.1f | %.1f | %.1f | %.1f | %.1f |\n", kind, deal.workers, n.inputs, n.edges, n.frontier, n.all, n.cold)
-				}
-				seeds := "shared"
-				if owned {
-					seeds = "owned"
 				}
 				o := &n.parts
 				parts += fmt.Sprintf("| %s | %s | %d | %s | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |\n", kind, deal.name, deal.workers, seeds,
@@ -101,12 +97,21 @@ func countWorkers(ctx context.Context, c *comparison) error {
 			}
 		}
 	}
-	fmt.Fprintf(c.out, "\nWhere workers own nodes, and each draws for its share of the seeds, or for the seeds that it owns. Lists that a worker asks "+
-		"others for, neighbours and rows that come, of the worker that has most; rows that the owner reads that reads most, and all; and "+
-		"those past the first %.0f %% of the rows, as many at each owner:\n\n| sampler | owners | V | seeds | lists | neighbours | rows | "+
-		"reads | all reads | cold |\n|---|---|---|---|---|---|---|---|---|---|\n%s", 100*coopHot, parts)
+	fmt.Fprintf(c.out, "\nWhere workers own nodes. Seeds are shared evenly, or so that each share has as many own ones as fit, or each "+
+		"worker has all of its own. Lists that a worker asks others for, neighbours and rows that come, of the worker that has most; rows "+
+		"that the owner reads that reads most, and all; and those past the first %.0f %% of the rows, as many at each owner:\n\n"+
+		"| sampler | owners | V | seeds | lists | neighbours | rows | reads | all reads | cold |\n"+
+		"|---|---|---|---|---|---|---|---|---|---|\n%s", 100*coopHot, parts)
 	return nil
 }
+
+// Which seeds of a step a worker draws for: an even share, an even share that dist.Deal has filled
+// with its own nodes, or all of its own.
+const (
+	shared = "shared"
+	dealt  = "dealt"
+	owned  = "owned"
+)
 
 // coopWorkers are the numbers of workers that the rule deals out nodes among.
 var coopWorkers = []int{1, 2, 4, 8, 16}
@@ -179,18 +184,22 @@ func (d *dealing) atRandom() *dealing {
 }
 
 func drawByWorkers(
-	ctx context.Context, d *data.Data, s *sample.Sampler, deal *dealing, owned bool,
+	ctx context.Context, d *data.Data, s *sample.Sampler, deal *dealing, how string,
 ) (n drawnBy, err error) {
 	hot := uint32(coopHot * float64(d.Types[0].Nodes))
 	var b sample.Batch
 	for step := range coopSteps {
 		seeds := d.Train[step*coopSeeds : (step+1)*coopSeeds]
+		if how == dealt {
+			seeds = slices.Clone(seeds)
+			dist.Deal(seeds, deal.workers, func(v uint32) int { return deal.owner[v] })
+		}
 		var inputs, edges, frontier int
 		own := newOwners(deal)
 		for w := range deal.workers {
 			lo, hi := dist.Share(len(seeds), w, deal.workers)
 			share := seeds[lo:hi]
-			if owned {
+			if how == owned {
 				share = nil
 				for _, v := range seeds {
 					if deal.owner[v] == w {
