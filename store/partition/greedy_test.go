@@ -153,6 +153,18 @@ func TestGreedyAsReference(t *testing.T) {
 		var want map[[2]int]int
 		require.NoError(rt, store.Guard(func() error { want = slowly(ds, parts, nodes); return nil }))
 		got := greedyOf(rt, ds, parts)
+		classes := map[[3]int]int64{}
+		trains := (&writer{ds: ds, m: ds.Manifest()}).trains()
+		for t, kind := range ds.Manifest().NodeTypes {
+			train := int64(ones(trains[t]))
+			for v, q := range got[t] {
+				classes[[3]int{t, int(trains[t][v/64] >> (v % 64) & 1), int(q)}]++
+			}
+			for q := range parts {
+				require.LessOrEqual(rt, classes[[3]int{t, 1, q}], capOf(train, parts))
+				require.LessOrEqual(rt, classes[[3]int{t, 0, q}], capOf(kind.Count-train, parts))
+			}
+		}
 		for node, q := range want {
 			require.Equal(rt, q, int(got[node[0]][node[1]]), "node %d of type %d", node[1], node[0])
 		}
