@@ -28,6 +28,9 @@ import (
 
 // internal has the settings of a core, beside its options, that networks and tests need.
 type internal struct {
+	// owner returns the owner of a node to learn, where seeds go by owners and the dataset is no
+	// part.
+	owner  func(v uint32) int
 	faults disk.Faults // of tests
 	beside share       // bytes that the caller takes of the memory
 	// known describes the dataset that a network was trained on; nil if it is used on that one.
@@ -35,9 +38,6 @@ type internal struct {
 	fixed *fixed // the network learns no more; nil: it does
 	// planned has the workers of a plan; nil: it is no plan, or of one worker.
 	planned *planned
-	// owner returns the owner of a node to learn, where seeds go by owners and the dataset is no
-	// part.
-	owner func(v uint32) int
 }
 
 // share returns the bytes that the caller takes of a total. A nil share takes none.

@@ -119,6 +119,19 @@ func (c *core) parts() *tiers.Parts {
 	return p
 }
 
+// deal returns a function that orders the seeds of a step by their owners, where parts own ranges.
+// It returns nil where the rule deals out nodes: then shares are as if workers read for themselves.
+func (c *core) deal() func(seeds []uint32) {
+	workers, owner := c.Hooks.Group.Size(), c.internal.owner
+	if part := c.data.OwnPart(); part != nil && part.Owner == store.ByRange {
+		owner = c.data.Owners(c.data.Target, workers).Owner
+	}
+	if workers == 1 || owner == nil {
+		return nil
+	}
+	return func(seeds []uint32) { dist.Deal(seeds, workers, owner) }
+}
+
 // checkPart refuses a dataset that is a part, unless worker N has part N, and all parts are of one
 // whole.
 func (c *core) checkPart(ctx context.Context) error {
@@ -184,19 +197,6 @@ func (c *core) edgeWorkers() *tasks.Workers {
 		},
 		Gather: c.workers().Gather,
 	}
-}
-
-// deal returns a function that orders the seeds of a step by their owners, where parts own ranges.
-// It returns nil where the rule deals out nodes: then shares are as if workers read for themselves.
-func (c *core) deal() func(seeds []uint32) {
-	workers, owner := c.Hooks.Group.Size(), c.internal.owner
-	if part := c.data.OwnPart(); part != nil && part.Owner == store.ByRange {
-		owner = c.data.Owners(c.data.Target, workers).Owner
-	}
-	if workers == 1 || owner == nil {
-		return nil
-	}
-	return func(seeds []uint32) { dist.Deal(seeds, workers, owner) }
 }
 
 // agree takes the smallest memory for evaluation that a worker has, so that all evaluate alike.
