@@ -54,7 +54,8 @@
 // What a worker draws and reads for others, where workers own nodes: run.WorkerOptions has
 // Parallel; graph's parts connects tiers.Parts with dist.Channel; sample.SampleParts draws;
 // plan.Config.Agree keeps groups alike; pipeline.Config.Deal passes rows on. If each worker has a
-// part of the dataset alone, store.Part numbers its rows, and tiers.ownLists its lists.
+// part of the dataset alone, store.Own numbers its rows, and tiers.ownLists its lists. If parts own
+// ranges, dist.Deal gives workers seeds that they own.
 //
 // A gradient, where several workers train: the backend of each worker; dist.Group, which adds the
 // gradients up in the order of the workers; the optimizer of each, which makes the same weights of
