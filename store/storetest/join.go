@@ -80,6 +80,15 @@ func join(w *store.Writer, parts []*store.Dataset) (err error) {
 			return err
 		}
 	}
+	for i, r := range m.Relations {
+		if r.EdgeSplit == nil {
+			continue
+		}
+		same := func(ids []store.NodeID) []store.NodeID { return ids }
+		if err := parts[0].CopyEdgeSplit(w, i, same, same); err != nil {
+			return err
+		}
+	}
 	for i := range m.Tables {
 		if err := joinTable(w, parts, i); err != nil {
 			return err

@@ -63,7 +63,9 @@ func (d *Data) damage(err error) (relation int, node uint32, place func(row uint
 	switch {
 	case errors.As(err, &neighbor):
 		r := &d.Relations[neighbor.Relation]
-		return neighbor.Relation, neighbor.Node, func(at uint32) error { return r.CorruptNeighbor(at, neighbor.Neighbor) }
+		return neighbor.Relation, neighbor.Node, func(at uint32) error {
+			return r.CorruptNeighbor(at, neighbor.Neighbor)
+		}
 	case errors.As(err, &weight):
 		c := d.Relations[weight.Relation].Weights
 		return weight.Relation, weight.Node, func(at uint32) error {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/gnnstore/gnnstore/kernels"
-	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/dist"
 	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/run"
@@ -63,7 +62,7 @@ type tracedAsks struct {
 // drawn.
 func (c *core) draw(ctx context.Context, rank, workers int) (t tracedAsks, err error) {
 	p := &sample.Parts{
-		Rank: rank, Workers: workers, Owner: func(_ int, v uint32) int { return store.OwnersByRule(workers).Owner(v) },
+		Rank: rank, Workers: workers, Owner: func(t int, v uint32) int { return c.data.Owners(t, workers).Owner(v) },
 		Reads: make([]bool, len(c.data.Types)+len(c.data.EdgeTables)),
 	}
 	for _, n := range c.tiers.Types {

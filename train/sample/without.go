@@ -243,16 +243,26 @@ func (s *Sampler) keep(ctx context.Context, jobs []job, i int, copy func(h *held
 }
 
 // heldBytes returns the bytes that b keeps at a hop for lists of relation r that lose edges. dst
-// are the destinations of the hop.
+// are the destinations of the hop. Where workers own lists, each keeps the lists that it owns, for
+// all workers; the destinations of others are taken to have lists like its own.
 func (s *Sampler) heldBytes(r *relation, b *Batch, dst []uint32) (n int64) {
 	without := b.without(r.number)
 	own := s.how().own
 	whole := own != nil && own.whole // then it keeps a copy of cold lists anyway
+	part, isPart := r.topo.(interface{ Has(v uint32) bool })
+	all, has := int64(0), int64(0)
 	for i, v := range dst[:min(len(dst), max(len(without.Start)-1, 0))] {
-		if (v >= r.resident) != whole && len(without.Of(i)) > 0 {
+		if len(without.Of(i)) == 0 {
+			continue
+		}
+		if all++; isPart && !part.Has(v) {
+			continue
+		}
+		if has++; (v >= r.resident) != whole {
 			n += 4 * int64(r.topo.Degree(v))
 		}
 	}
+	n = n * all / max(has, 1)
 	if s.Weighted {
 		n *= 2
 	}

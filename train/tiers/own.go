@@ -23,6 +23,12 @@ func (l ownLists) rows(nodes []uint32) []uint32 {
 	return rows
 }
 
+// Has reports whether the part has v's list.
+func (l ownLists) Has(v uint32) bool {
+	_, own := l.own.Row(v)
+	return own
+}
+
 func (l ownLists) Nodes() int                  { return l.nodes }
 func (l ownLists) Degree(v uint32) int         { return l.Tier.Degree(l.own.MustRow(v)) }
 func (l ownLists) Neighbors(v uint32) []uint32 { return l.Tier.Neighbors(l.own.MustRow(v)) }

@@ -12,7 +12,7 @@ type Wanted struct {
 	Lists [][]float64 // of each layer, and of each type of nodes
 }
 
-// ownedRun is the number of successive nodes that one worker owns: see store.OwnerByRule.
+// ownedRun is the number of successive nodes that one worker owns: see store.OwnersByRule.
 const ownedRun = 64
 
 // StepReads estimates what a step of this worker reads from disk, with its part of the memory, and
@@ -39,7 +39,7 @@ func (t *Tiers) StepReads(m Measure, workers int, w Wanted, steps int) (way plan
 	for i, n := range t.Types {
 		r := &d.Rows[i]
 		r.Count, r.Inputs = of(t.data.Input(n).Rows()), int(w.Rows[n])
-		if workers > 1 { // see store.OwnerByRule
+		if workers > 1 { // see store.OwnersByRule
 			r.Runs, r.Apart = ownedRun, ownedRun*r.Bytes*int64(workers-1)
 		}
 	}
