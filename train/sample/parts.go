@@ -35,18 +35,19 @@ type Dealt struct {
 	Take [][][]uint32
 }
 
-// SampleParts is Sample for workers that each have the lists of their own nodes. All workers call
-// it at the same time, with the same number of batches. Each batch is the one that Sample draws,
-// bit for bit, and gets a Dealt as well. It panics if the sampler compares lists.
+// SampleParts is SampleThrough for workers that each have the lists of their own nodes. All workers
+// call it at the same time, with the same number of batches, and either all or none with an
+// Expander. Each batch is the one that SampleThrough draws, bit for bit, and gets a Dealt as well.
+// It panics if the sampler compares lists.
 //
 // A worker asks its own topology for its own nodes alone.
 //
 // At each hop a worker sends 4 bytes for each destination that another worker owns. It gets back
 // about 4 bytes for each neighbour, 8 with weights.
 func (s *Sampler) SampleParts(
-	ctx context.Context, p *Parts, batches []*Batch, batchSeeds []BatchSeed, seeds [][][]uint32,
+	ctx context.Context, p *Parts, e Expander, batches []*Batch, batchSeeds []BatchSeed, seeds [][][]uint32,
 ) error {
-	s.checkParts(batches)
+	s.checkParts(e, batches)
 	if err := s.countLoops(ctx); err != nil { // of its own nodes
 		return err
 	}
@@ -64,7 +65,10 @@ func (s *Sampler) SampleParts(
 			err = s.drawFor(ctx, asked, hop)
 		}
 		if err == nil {
-			err = s.answer(ctx, p, batches, batchSeeds, hop)
+			err = s.answer(ctx, p, batches, batchSeeds, hop, e == nil)
+		}
+		if err == nil && e != nil {
+			err = s.expand(ctx, e, batches, hop)
 		}
 		if err != nil {
 			return err
@@ -82,11 +86,11 @@ func (s *Sampler) SampleParts(
 }
 
 // checkParts panics where SampleParts cannot draw.
-func (s *Sampler) checkParts(batches []*Batch) {
+func (s *Sampler) checkParts(e Expander, batches []*Batch) {
 	if s.how().own != nil {
 		panic(fmt.Sprintf("sample: SampleParts: %s compares lists", s.Kind))
 	}
-	s.checkWithout(nil, batches)
+	s.checkWithout(e, batches)
 }
 
 // inputRows returns the number of rows of an input.
@@ -261,8 +265,10 @@ func (j *job) checkRows(rows int) error {
 }
 
 // answer sends what was drawn at a hop to the workers that asked for it, and makes the layers of
-// batches from what comes.
-func (s *Sampler) answer(ctx context.Context, p *Parts, batches []*Batch, batchSeeds []BatchSeed, hop int) error {
+// batches from what comes. If descends is set, all sources are drawn further.
+func (s *Sampler) answer(
+	ctx context.Context, p *Parts, batches []*Batch, batchSeeds []BatchSeed, hop int, descends bool,
+) error {
 	at, texts := len(s.Fanouts)-1-hop, p.texts(len(batches))
 	err := s.each(ctx, len(batches), func(_ *drawer, i int) error {
 		for q := range texts {
@@ -306,7 +312,9 @@ func (s *Sampler) answer(ctx context.Context, p *Parts, batches []*Batch, batchS
 		if err := d.finish(batches[i], hop); err != nil {
 			return err
 		}
-		d.descend(batches[i], hop)
+		if descends {
+			d.descend(batches[i], hop)
+		}
 		return nil
 	})
 }
@@ -361,7 +369,16 @@ func (s *Sampler) normalizeAll(ctx context.Context, p *Parts, batches []*Batch) 
 	r := &s.relations[0] // there is just one
 	types := make([]bool, len(s.schema.Types))
 	types[r.Src] = true
-	nodes := func(b *Batch, t int) []uint32 { return b.Layers[0].Nodes[t].Src }
+	nodes := func(b *Batch, t int) []uint32 {
+		if !b.expanded { // each layer's sources are the first of them
+			return b.Layers[0].Nodes[t].Src
+		}
+		var all []uint32
+		for l := range b.Layers {
+			all = append(all, b.Layers[l].Nodes[t].Src...)
+		}
+		return all
+	}
 	asked, err := s.ask(ctx, p, batches, nil, types, nodes)
 	if err != nil {
 		return err
@@ -386,7 +403,7 @@ func (s *Sampler) normalizeAll(ctx context.Context, p *Parts, batches []*Batch) 
 	return s.each(ctx, len(batches), func(d *drawer, i int) error {
 		b := batches[i]
 		all := nodes(b, r.Src)
-		degrees := make([][2]int, len(all)) // by place; each layer's sources are the first of them
+		degrees := make([][2]int, len(all)) // by place
 		for n, v := range all {
 			m := &came[p.Owner(r.Src, v)][i]
 			degrees[n] = [2]int{m.number(4), m.number(4)}
@@ -396,19 +413,27 @@ func (s *Sampler) normalizeAll(ctx context.Context, p *Parts, batches []*Batch) 
 				return err
 			}
 		}
-		d.normalizeBy(b, func(n int) (degree, selves int) { return degrees[n][0], degrees[n][1] })
+		first := make([]int, len(b.Layers)) // place of each layer's first source
+		for l := 1; b.expanded && l < len(first); l++ {
+			first[l] = first[l-1] + len(b.Layers[l-1].Nodes[r.Src].Src)
+		}
+		d.normalizeBy(b, func(layer, n int) (degree, selves int) {
+			of := degrees[first[layer]+n]
+			return of[0], of[1]
+		})
 		return nil
 	})
 }
 
-// normalizeBy sets the weights of GCN's sum in all blocks of b by the degrees of its sources, by
-// place.
-func (d *drawer) normalizeBy(b *Batch, degrees func(place int) (degree, selves int)) {
+// normalizeBy sets the weights of GCN's sum in all blocks of b by the degrees of the sources of
+// each layer, by place.
+func (d *drawer) normalizeBy(b *Batch, degrees func(layer, place int) (degree, selves int)) {
 	own := d.degree
-	d.degree = func(p int, _ uint32) (degree, selves int) { return degrees(p) }
 	defer func() { d.degree = own }()
 	for hop := range d.Fanouts {
-		layer := &b.Layers[len(d.Fanouts)-1-hop]
+		at := len(d.Fanouts) - 1 - hop
+		layer := &b.Layers[at]
+		d.degree = func(p int, _ uint32) (degree, selves int) { return degrees(at, p) }
 		for r, ends := range d.schema.Relations { // there is just one
 			d.normalize(&layer.Blocks[r], &layer.Nodes[ends.Src], d.FanoutOf(hop, r), b.without(r))
 		}
@@ -426,7 +451,7 @@ func (s *Sampler) Later() {
 // Normalize sets the weights of GCN's sum in b. degrees returns the number of in-neighbours of the
 // input at a place, and the number of them that are the node itself.
 func (s *Sampler) Normalize(b *Batch, degrees func(place int) (degree, selves int)) {
-	s.drawers[0].normalizeBy(b, degrees)
+	s.drawers[0].normalizeBy(b, func(_, place int) (degree, selves int) { return degrees(place) })
 }
 
 // Degree returns what Normalize needs of v, whose list the sampler has. The first call may read all

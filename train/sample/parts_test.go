@@ -81,8 +81,8 @@ func mail(workers int) func(rank int) func(ctx context.Context, send [][]byte) (
 }
 
 // TestPartsDrawAlike: workers that have the lists of their own nodes alone draw the batches that
-// each of them would draw with all lists, and every row of their inputs has one reader, which sends
-// it. Asks knows the bytes and the rows before.
+// each of them would draw with all lists, through an Expander, too. Every row of their inputs has
+// one reader, which sends it. Asks knows the bytes and the rows before.
 func TestPartsDrawAlike(t *testing.T) {
 	makeKnots()
 	rapid.Check(t, func(t *rapid.T) {
@@ -136,7 +136,21 @@ func TestPartsDrawAlike(t *testing.T) {
 		for r := range resident {
 			resident[r] = rapid.Uint32Range(0, uint32(len(topo[r]))).Draw(t, "resident")
 		}
-		lose := rapid.Bool().Draw(t, "lose")
+		drops := rapid.Bool().Draw(t, "drops")
+		var e Expander
+		if drops {
+			e = expanding(func(hop int, found [][][]uint32) ([][][]uint32, [][][]Origin, error) {
+				next, origins := make([][][]uint32, len(found)), make([][][]Origin, len(found))
+				for i, types := range found {
+					for typ, ids := range types {
+						kept, from := dropHalf(i, typ, hop, ids)
+						next[i], origins[i] = append(next[i], kept), append(origins[i], from)
+					}
+				}
+				return next, origins, nil
+			})
+		}
+		lose := !drops && rapid.Bool().Draw(t, "lose")
 		lost := make([][][]Without, workers)
 		for w := range seeds {
 			for range batches {
@@ -178,7 +192,7 @@ func TestPartsDrawAlike(t *testing.T) {
 			}
 			all.Go(func() error {
 				for range 2 { // the same buffers again
-					err := s.SampleParts(context.Background(), p, got[rank], batchSeeds[rank], seeds[rank])
+					err := s.SampleParts(context.Background(), p, e, got[rank], batchSeeds[rank], seeds[rank])
 					if err != nil {
 						return err
 					}
@@ -199,36 +213,40 @@ func TestPartsDrawAlike(t *testing.T) {
 		for w := range asked {
 			asked[w] = make([]int64, workers)
 		}
-		for i := range batches {
-			wanted := make([][]map[uint32]bool, workers) // by owner and input: rows
-			for q := range wanted {
+		wanted := make([][][]map[uint32]bool, len(got[0])) // by batch, owner and input: rows
+		for i := range wanted {
+			wanted[i] = make([][]map[uint32]bool, workers)
+			for q := range wanted[i] {
 				for range reads {
-					wanted[q] = append(wanted[q], map[uint32]bool{})
+					wanted[i][q] = append(wanted[i][q], map[uint32]bool{})
 				}
 			}
-			for w := range workers {
-				want := Batch{Without: lost[w][i]}
-				require.NoError(t, s.SampleOne(context.Background(), &want, batchSeeds[w][i], seeds[w][i]...))
-				sameLists(t, schema, &want, got[w][i])
-				require.Equal(t, want.Inputs(), got[w][i].Inputs())
-				for q, a := range s.Asks(&Parts{Rank: w, Workers: workers, Owner: owner, Reads: reads}, &want) {
+		}
+		for w := range workers {
+			var want []*Batch
+			for i := range batches {
+				want = append(want, &Batch{Without: lost[w][i]})
+			}
+			require.NoError(t, s.SampleThrough(context.Background(), e, want, batchSeeds[w], seeds[w]))
+			for i := range batches {
+				sameLists(t, schema, want[i], got[w][i])
+				require.Equal(t, want[i].Inputs(), got[w][i].Inputs())
+				for q, a := range s.Asks(&Parts{Rank: w, Workers: workers, Owner: owner, Reads: reads}, want[i]) {
 					asked[w][q] += 2 * a.IDBytes // each batch was drawn twice
 					asked[q][w] += 2 * a.ListBytes
 					for n, rows := range a.Rows {
 						for _, v := range rows {
-							wanted[q][n][v] = true
+							wanted[i][q][n][v] = true
 						}
 					}
 				}
 			}
-			for q := range wanted {
-				for n := range reads {
-					require.Len(t, got[q][i].Dealt().Rows[n], len(wanted[q][n]))
-				}
-			}
+		}
+		for i := range batches {
 			for n := range reads {
 				for w := range workers {
 					own := got[w][i].Dealt()
+					require.Len(t, own.Rows[n], len(wanted[i][w][n]))
 					if !reads[n] {
 						require.Empty(t, own.Rows[n])
 						continue
@@ -249,9 +267,11 @@ func TestPartsDrawAlike(t *testing.T) {
 		}
 		for w := range workers {
 			for q := range workers {
-				if lose || c.SelfLoops {
+				switch {
+				case drops: // Asks is for batches that are drawn whole
+				case lose || c.SelfLoops:
 					require.LessOrEqual(t, asked[w][q], sent[w][q])
-				} else {
+				default:
 					require.Equal(t, asked[w][q], sent[w][q], "bytes from worker %d to %d", w, q)
 				}
 			}
@@ -266,6 +286,7 @@ func sameLists(t *rapid.T, s Schema, want, got *Batch) {
 			a, b := &want.Layers[l].Nodes[n], &got.Layers[l].Nodes[n]
 			require.Equal(t, a.Dst, b.Dst)
 			require.True(t, slices.Equal(a.Src, b.Src), "%v and %v", a.Src, b.Src)
+			require.True(t, slices.Equal(a.Origin, b.Origin), "%v and %v", a.Origin, b.Origin)
 		}
 		for r := range s.Relations {
 			a, b := &want.Layers[l].Blocks[r], &got.Layers[l].Blocks[r]
@@ -302,7 +323,7 @@ func TestPartsDamaged(t *testing.T) {
 					return send, nil
 				}
 				s := NewSampler(topo, Config{Kind: NS, Fanouts: []int{2, 2}}, 1)
-				err := s.SampleParts(t.Context(), p, []*Batch{new(Batch)}, make([]BatchSeed, 1), [][][]uint32{{{0, 2}}})
+				err := s.SampleParts(t.Context(), p, nil, []*Batch{new(Batch)}, make([]BatchSeed, 1), [][][]uint32{{{0, 2}}})
 				require.ErrorContains(t, err, "a message of worker 0 has the wrong length")
 			}
 		})

@@ -60,9 +60,9 @@ type partsSampler struct {
 }
 
 func (s partsSampler) SampleThrough(
-	ctx context.Context, _ sample.Expander, batches []*sample.Batch, batchSeeds []sample.BatchSeed, seeds [][][]uint32,
+	ctx context.Context, e sample.Expander, batches []*sample.Batch, batchSeeds []sample.BatchSeed, seeds [][][]uint32,
 ) error {
 	return s.data.Place(store.Guard(func() error {
-		return s.SampleParts(ctx, &s.parts.Parts, batches, batchSeeds, seeds)
+		return s.SampleParts(ctx, &s.parts.Parts, e, batches, batchSeeds, seeds)
 	}))
 }
