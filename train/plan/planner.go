@@ -37,8 +37,10 @@ type Config struct {
 	Join Join
 	// Agree returns the smallest n of all workers. It is set where workers draw from each other's
 	// lists. They must draw the same groups in the same order, so each draws Ahead groups before it
-	// cuts a window, whatever Bytes is. Otherwise workers could wait for each other: one for memory
-	// that its steps hold, and another for a draw. Default nil: this worker draws alone.
+	// cuts a window, whatever Bytes is. Before it draws a group it has cut whole groups, the same
+	// ones as the other workers. Otherwise workers could wait for each other: one for memory that
+	// its steps hold, or for a step to be written back, and another for a draw. Default nil: this
+	// worker draws alone.
 	Agree func(ctx context.Context, n int) (int, error)
 }
 
@@ -120,6 +122,8 @@ type Planner struct {
 	next     int     // the first step that is not drawn
 	last     int     // steps of the newest group of the range, 0 if there is none
 	drawn    []group // in order; the oldest holds only its steps that are in no window yet
+	begun    bool    // some steps of the oldest group are in a window
+	agreed   int     // steps of the next group, if the workers have agreed on them; else 0
 	size     sizing
 	horizons horizonState // used by the goroutine that calls Next
 
@@ -155,7 +159,7 @@ func (p *Planner) Begin(steps Steps) {
 			t.Settle()
 		}
 	}
-	p.steps, p.next, p.last = steps, steps.From, 0
+	p.steps, p.next, p.last, p.agreed = steps, steps.From, 0, 0
 	p.horizons.begun, p.horizons.most, p.horizons.on, p.horizons.grouped = 0, 0, p.joins(), false
 	p.writes.begin(steps.From)
 }
@@ -170,6 +174,17 @@ func (p *Planner) Next(ctx context.Context) (*Window, error) {
 	}
 	for {
 		n, held, more := p.ahead()
+		if n > 0 && p.Agree != nil {
+			if p.agreed == 0 {
+				var err error
+				if p.agreed, err = p.Agree(ctx, n); err != nil {
+					return nil, err
+				}
+			}
+			if n = p.agreed; p.waitsForWhole(n) {
+				n = 0
+			}
+		}
 		if n == 0 {
 			return p.cut(ctx)
 		}
@@ -177,12 +192,7 @@ func (p *Planner) Next(ctx context.Context) (*Window, error) {
 		if err := p.flight.wait(ctx, held, more, p.Bytes); err != nil {
 			return nil, err
 		}
-		if p.Agree != nil {
-			var err error
-			if n, err = p.Agree(ctx, n); err != nil {
-				return nil, err
-			}
-		}
+		p.agreed = 0
 		if _, err := p.draw(ctx, n); err != nil {
 			return nil, err
 		}
@@ -207,8 +217,7 @@ func (p *Planner) ahead() (n int, held, more int64) {
 	defer p.mu.Unlock()
 	n = min(p.groupSteps(), p.steps.To-p.next)
 	held, more = bytesOf(p.drawn), int64(n)*p.size.largest
-	fits := p.Agree != nil || p.fitsAhead(held, more)
-	if len(p.drawn) > p.Ahead || !fits || p.waitsForDrawn(n) {
+	if len(p.drawn) > p.Ahead || p.Agree == nil && (!p.fitsAhead(held, more) || p.waitsForDrawn(n)) {
 		n = 0
 	}
 	return n, held, more
@@ -218,6 +227,14 @@ func (p *Planner) ahead() (n int, held, more int64) {
 // no window yet.
 func (p *Planner) waitsForDrawn(n int) bool {
 	return p.steps.Expand != nil && len(p.drawn) > 0 && p.next+n-1-p.steps.Lag >= p.drawn[0][0].Step
+}
+
+// waitsForWhole is waitsForDrawn for workers that draw together: the next n steps wait until whole
+// groups are in windows. Windows differ among workers, and groups do not.
+func (p *Planner) waitsForWhole(n int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.begun || p.waitsForDrawn(n)
 }
 
 // draw draws the next n steps, and tells the tables to expect their rows.
@@ -315,7 +332,7 @@ func (p *Planner) cut(ctx context.Context) (*Window, error) {
 		w.Rows = append(w.Rows, r)
 		rows += r.Rows()
 	}
-	if p.drawn[0] = g[n:]; n == len(g) {
+	if p.drawn[0], p.begun = g[n:], n < len(g); !p.begun {
 		p.drawn = slices.Delete(p.drawn, 0, 1) // and the array forgets the batches, which Trim gives up
 	}
 	p.size.note(w)
@@ -358,8 +375,8 @@ func (p *Planner) Reset() {
 	for _, t := range p.Tables {
 		t.Reset()
 	}
-	p.drawn, p.steps = nil, Steps{}
-	p.next = 0
+	p.drawn, p.steps, p.begun = nil, Steps{}, false
+	p.next, p.agreed = 0, 0
 	p.flight.reset()
 }
 
