@@ -1,6 +1,7 @@
 package history
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/gnnstore/gnnstore/train/sample"
@@ -20,15 +21,15 @@ type Sizing struct {
 	heats      []*Heat // by type, of those in all
 	candidates []Candidate
 	batches    float64
-	bytes      float64 // of input rows
-	live       []int   // nodes, by layer
+	bytes      float64   // of input rows
+	live       []float64 // nodes, by layer
 }
 
 // NewSizing returns a Sizing for a number of batches with the nodes that reach names. heatOf
 // returns the heat of a type with nodes, and nil for other types.
 func NewSizing(reach sample.Reach, batches int, heatOf func(typ int) *Heat) *Sizing {
 	layers := len(reach.Relations)
-	z := &Sizing{heats: make([]*Heat, len(reach.Types[0])), batches: float64(batches), live: make([]int, layers)}
+	z := &Sizing{heats: make([]*Heat, len(reach.Types[0])), batches: float64(batches), live: make([]float64, layers)}
 	for l := 1; l < layers; l++ {
 		for typ, reached := range reach.Types[l] {
 			if !reached {
@@ -65,15 +66,48 @@ func (z *Sizing) Add(b *sample.Batch, rowBytes []int64) {
 	}
 	for l := range z.live {
 		for _, f := range b.Layers[l].Nodes {
-			z.live[l] += len(f.Src)
+			z.live[l] += float64(len(f.Src))
 		}
 	}
+}
+
+// Sums returns what the batches add up to, for Mean.
+func (z *Sizing) Sums() []float64 {
+	all := append([]float64{z.bytes}, z.live...)
+	for _, c := range z.candidates {
+		for _, class := range c.Classes {
+			all = append(all, class.Met)
+		}
+	}
+	return all
+}
+
+// Mean replaces what the batches add up to by the mean of the Sums of several workers, so that all
+// of them keep rows of the same nodes. Each has a Sizing of the same nodes.
+func (z *Sizing) Mean(workers [][]float64) error {
+	mean := make([]float64, len(z.Sums()))
+	for p, sums := range workers {
+		if len(sums) != len(mean) {
+			return fmt.Errorf("history: worker %d has %d sums of batches, and there are %d here", p, len(sums), len(mean))
+		}
+		for i, x := range sums {
+			mean[i] += x / float64(len(workers))
+		}
+	}
+	rest := mean[1+copy(z.live, mean[1:]):]
+	z.bytes = mean[0]
+	for _, c := range z.candidates {
+		for i := range c.Classes {
+			c.Classes[i].Met, rest = rest[0], rest[1:]
+		}
+	}
+	return nil
 }
 
 // Kept is whose rows are kept by s, which is resolved, where a slot takes so many bytes.
 func (z *Sizing) Kept(s Settings, slotBytes int64) []Kept {
 	for i, k := range z.all {
-		z.candidates[i].Saved = z.bytes / float64(max(z.live[k.Layer], 1))
+		z.candidates[i].Saved = z.bytes / max(z.live[k.Layer], 1)
 	}
 	slots, admitted := s.Slots(z.candidates, slotBytes)
 	return z.keep(slots, admitted)
