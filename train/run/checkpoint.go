@@ -39,10 +39,14 @@ func (d *Driver) Checkpoint(ctx context.Context) error {
 			return err
 		}
 	}
-	if !d.follows() {
-		if err := d.Dir.AddCheckpoint(d.Updates(), s.Tensors, s.Meta, d.KeepCheckpoints); err != nil {
-			return err
-		}
+	if d.follows() {
+		// Worker 0 may not have this checkpoint yet, but it has the one before.
+		err = d.Dir.keepHistory(d.Updates(), d.KeepCheckpoints+1)
+	} else {
+		err = d.Dir.AddCheckpoint(d.Updates(), s.Tensors, s.Meta, d.KeepCheckpoints)
+	}
+	if err != nil {
+		return err
 	}
 	d.saved = d.Updates()
 	return d.work.Retain(ctx)
@@ -55,6 +59,8 @@ func (d *Driver) checkpointNow(ctx context.Context) error {
 		return errors.New("a step is half done")
 	case d.saved == d.Updates():
 		return nil
+	case d.apart():
+		return errors.New("a worker has failed, and its kept rows cannot be saved; the newest checkpoint stays the one before")
 	}
 	d.work.AtRest()
 	return d.Checkpoint(context.WithoutCancel(ctx))

@@ -446,6 +446,41 @@ func (d *Dir) RemoveCheckpoints(names []string) error {
 	return syncDir(d.fs, d.File(CheckpointDir))
 }
 
+// keepHistory removes the files of HistoryName of a worker that has no checkpoints: all of later
+// checkpoints than the one after so many updates, all but the newest keep of the others, and files
+// that are half written.
+func (d *Dir) keepHistory(updates, keep int) error {
+	names, err := d.fs.List(d.File(CheckpointDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("run directory: %w", err)
+	}
+	var of []int
+	for _, name := range names {
+		var n int
+		if _, err := fmt.Sscanf(name, "%d"+historyEnd, &n); err == nil {
+			of = append(of, n)
+		}
+		if strings.HasSuffix(name, ".tmp") {
+			if err := d.remove(filepath.Join(CheckpointDir, name)); err != nil {
+				return err
+			}
+		}
+	}
+	slices.Sort(of)
+	slices.Reverse(of)
+	for _, n := range of {
+		if n <= updates && keep > 0 {
+			keep--
+		} else if err := d.remove(HistoryName(CheckpointName(n))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // removeHalves deletes what a killed run left half written: history files without their checkpoint,
 // temporary files, which would be replaced only if the run wrote the same file again, and rows of
 // an evaluation that begins anew.

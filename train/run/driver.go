@@ -159,15 +159,18 @@ type Span struct{ Epoch, From, To int }
 
 // About describes a workload. It does not change during a run.
 type About struct {
-	Dataset    *store.Dataset
-	Weights    *model.Parameters
-	Optim      *optim.Optimizer
-	Steps      int // in an epoch
-	Pass       int // steps through all examples, where Round cut the epoch; else 0 or Steps
-	Metric     metric.Kind
-	Validates  bool   // there are examples to choose a model by
-	Pauses     bool   // a checkpoint within an epoch is made between two calls of Train
-	Progress   string // key of the progress in a checkpoint's metadata
+	Dataset   *store.Dataset
+	Weights   *model.Parameters
+	Optim     *optim.Optimizer
+	Steps     int // in an epoch
+	Pass      int // steps through all examples, where Round cut the epoch; else 0 or Steps
+	Metric    metric.Kind
+	Validates bool   // there are examples to choose a model by
+	Pauses    bool   // a checkpoint within an epoch is made between two calls of Train
+	Progress  string // key of the progress in a checkpoint's metadata
+	// Own has further keys of the metadata: of state that each of several workers has of its own,
+	// in files beside the checkpoint. HistoryName names them.
+	Own        []string
 	Evaluation string // method of evaluation
 	Engine     string // disk engine
 	Costs      disk.Costs
@@ -401,7 +404,7 @@ func (d *Driver) train(ctx context.Context) error {
 	if err != nil {
 		err = d.tellWorkers(ctx, err)
 	}
-	err = d.Dir.cutShort(ctx, d.Result, err, d.Torn, func() (err error) {
+	err = d.Dir.cutShort(ctx, d.Result, err, d.Torn || d.apart(), func() (err error) {
 		defer kernels.RecoverMemory(&err)
 		return d.checkpointNow(ctx)
 	})

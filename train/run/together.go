@@ -192,9 +192,18 @@ func (d *Driver) tellWorkers(ctx context.Context, err error) error {
 // ofWorker is the key of the progress of a worker other than 0 in the metadata of a checkpoint.
 func ofWorker(rank int) string { return fmt.Sprintf("gnnstore.worker.%d", rank) }
 
-// join brings the progress of all workers together, for a checkpoint. It refuses weights that
-// differ. If the workers can exchange no more, since one has failed, the checkpoint has worker 0's
-// progress alone.
+// ownKey is the key of About.Own's key for a worker other than 0.
+func ownKey(rank int, key string) string {
+	return ofWorker(rank) + "." + strings.TrimPrefix(key, "gnnstore.")
+}
+
+// apart reports whether the state of other workers cannot be saved any more. Then no checkpoint can
+// be made.
+func (d *Driver) apart() bool { return d.Hooks.Group.Ended() && len(d.about.Own) > 0 }
+
+// join brings the progress of all workers, and About.Own, together for a checkpoint. It refuses
+// weights that differ. If the workers can exchange no more, since one has failed, the checkpoint
+// has worker 0's progress alone.
 func (d *Driver) join(ctx context.Context, s *checkpoint.State) error {
 	g := d.Hooks.Group
 	if g.Ended() {
@@ -204,9 +213,14 @@ func (d *Driver) join(ctx context.Context, s *checkpoint.State) error {
 		Weights, Progress string
 		WaitSeconds       float64
 		SentBytes         int64
+		Own               map[string]string // by key
 	}
 	waited := d.waited + g.Waited().Seconds()
-	own, err := json.Marshal(state{d.about.Weights.Hash(), s.Meta[d.about.Progress], waited, d.sent + g.Sent()})
+	keyed := map[string]string{}
+	for _, key := range d.about.Own {
+		keyed[key] = s.Meta[key]
+	}
+	own, err := json.Marshal(state{d.about.Weights.Hash(), s.Meta[d.about.Progress], waited, d.sent + g.Sent(), keyed})
 	if err != nil {
 		return err
 	}
@@ -236,6 +250,9 @@ func (d *Driver) join(ctx context.Context, s *checkpoint.State) error {
 				"its memory may be faulty. Resume from the checkpoint before, without that machine", g.Name(p), d.Updates())
 		}
 		s.Meta[ofWorker(p)] = other.Progress
+		for key, text := range other.Own {
+			s.Meta[ownKey(p, key)] = text
+		}
 	}
 	d.Result.Workers = w
 	return nil
@@ -277,6 +294,9 @@ func (d *Driver) follow(ctx context.Context) error {
 		return fmt.Errorf("the checkpoint, as worker 0 sends it: %w", err)
 	}
 	if len(r.Checkpoint) == 0 {
+		if err := d.Dir.keepHistory(-1, 0); err != nil {
+			return err
+		}
 		return d.startOver(ctx)
 	}
 	tensors, meta, err := checkpoint.Decode(r.Checkpoint)
@@ -290,17 +310,26 @@ func (d *Driver) follow(ctx context.Context) error {
 		return err
 	}
 	d.followed = r.Epochs
-	return d.load(ctx, &checkpoint.State{Tensors: tensors, Meta: meta})
+	if err := d.load(ctx, &checkpoint.State{Tensors: tensors, Meta: meta}); err != nil {
+		return err
+	}
+	return d.Dir.keepHistory(d.Updates(), d.KeepCheckpoints+1)
 }
 
-// own replaces worker 0's counters by this worker's. They begin at 0 if the checkpoint has none, or
-// is of another number of workers.
+// own replaces worker 0's counters, and About.Own, by this worker's. Counters begin at 0 if the
+// checkpoint has none, or is of another number of workers; About.Own is worker 0's then.
 func (d *Driver) own(meta map[string]string) error {
 	p := &Progress{}
 	if err := json.Unmarshal([]byte(meta[d.about.Progress]), p); err != nil {
 		return fmt.Errorf("no progress to resume from: %s: %w", d.about.Progress, err)
 	}
-	if own := meta[ofWorker(d.Hooks.Group.Rank())]; own != "" && d.Record.Workers == d.Hooks.Group.Size() {
+	rank := d.Hooks.Group.Rank()
+	for _, key := range d.about.Own {
+		if own, ok := meta[ownKey(rank, key)]; ok {
+			meta[key] = own
+		}
+	}
+	if own := meta[ofWorker(rank)]; own != "" && d.Record.Workers == d.Hooks.Group.Size() {
 		meta[d.about.Progress] = own
 		return nil
 	}
