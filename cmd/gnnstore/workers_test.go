@@ -70,7 +70,6 @@ func TestWorkersMisuse(t *testing.T) {
 		{"--dist local:0", "gnnstore: --dist \"local:0\": from 1 to 4096 workers\n"},
 		{"--dist mpi:2", "gnnstore: --dist mpi: this program has no MPI: start gnnstore-mpi, which is built with -tags mpi\n"},
 		{"--dist-timeout 5s", "gnnstore: --dist-timeout 5s: it goes with --dist\n"},
-		{"--dist local:2 --history", "gnnstore: --dist local:2: --history: rows of earlier steps are not shared among workers; leave one of the two out\n"},
 		{"--dist mpi --plan", "gnnstore: --dist mpi: a plan starts no processes; say how many there will be: --dist mpi:V\n"},
 		{"--dist mpi:2 --plan --network fast", "gnnstore: --network \"fast\": a rate and, if known, the time of a small exchange, such as 10Gbit or 1Gbit,200us\n"},
 		{"--dist local:2 --network 1Gbit", "gnnstore: --network 1Gbit: it goes with --plan; a run measures its network\n"},

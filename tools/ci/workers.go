@@ -270,9 +270,12 @@ func (w *workersProof) nearOne(ctx context.Context) error {
 	return nil
 }
 
-// killed kills one of four processes, and has two of the other family go on.
+// killed kills one of four processes, which keep hidden rows, and has two of the other family go
+// on.
 func (w *workersProof) killed(ctx context.Context) error {
-	more := []string{"--epochs", "6", "--checkpoint-every", "3"}
+	more := []string{
+		"--epochs", "6", "--checkpoint-every", "3", "--history", "--history-start", "2", "--t-stale", "8", "--history-lag", "3",
+	}
 	_, args := w.args(append(more, "--dist", "local:4")...)
 	want, err := trained(exec.CommandContext(ctx, string(w.gnnstore), args...))
 	if err != nil {

@@ -202,7 +202,7 @@ func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks,
 	c.learnt = &learntRows{run: &c.Driver, data: c.data, tiers: c.tiers, steps: c.task.Steps()}
 	c.Prepare(run.About{
 		Dataset: ds, Weights: &c.model.Parameters, Optim: c.optim, Steps: c.task.Steps(), Pass: pass, Metric: c.task.Kind(),
-		Validates: c.data.Validates(), Pauses: c.learnt.any(), Progress: progressKey, Evaluation: c.eval.Method(), Engine: c.tiers.Engine,
+		Validates: c.data.Validates(), Pauses: c.learnt.any(), Progress: progressKey, Own: c.reuse.keys(), Evaluation: c.eval.Method(), Engine: c.tiers.Engine,
 		Costs: c.tiers.Disk.Costs, Memory: c.tiers.Budget,
 	})
 	c.describeData()
@@ -420,7 +420,11 @@ func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 		Batch: &drawn, Step: after.Host - before.Host + c.step.LabelBytes(), OnDevice: c.onDevice + after.Device - before.Device,
 		Beside: c.besideTiers(), History: c.reuse.memory(), Slots: c.reuse.slotBytes(), Evaluation: min(c.EvalBytes, c.eval.HiddenBytes()),
 	}
-	if c.keepRest(m) {
+	changed, err := c.keepRest(ctx, m)
+	if err != nil {
+		return err
+	}
+	if changed {
 		drawn.Layers, _ = c.reuse.rehearsal(b)
 		m.History, m.Slots = c.reuse.memory(), c.reuse.slotBytes()
 	}

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/gnnstore/gnnstore/cachetier/device"
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/history"
 	"github.com/gnnstore/gnnstore/train/run"
@@ -40,7 +42,8 @@ type reuse struct {
 	audited  []run.AuditSums
 	audit    *audit // nil: nothing is compared
 	sizing   *history.Sizing
-	starved  bool // a note said that rows find no slot
+	degrees  int64 // bytes of the degrees of nodes that other parts own
+	starved  bool  // a note said that rows find no slot
 }
 
 // any reports whether the run uses hidden rows again: planReuse has found layers to keep.
@@ -82,20 +85,29 @@ func (c *core) keep(bytes int64) {
 }
 
 // keepRest gives kept rows the memory that other parts leave, if the run asks for that, and records
-// the number. m measures a step that keeps rows of all nodes. It reports whether anything changed.
-func (c *core) keepRest(m tiers.Measure) bool {
+// the number. m measures a step that keeps rows of all nodes. Of several workers, all take the
+// least that one has. keepRest reports whether anything changed.
+func (c *core) keepRest(ctx context.Context, m tiers.Measure) (bool, error) {
 	if !c.History || c.HistoryBytes != history.Rest {
-		return false
+		return false, nil
 	}
 	if !c.reuse.Reuses() {
 		c.HistoryBytes = 0
-		return false
+		return false, nil
 	}
-	m.History, m.Slots = 0, 0
-	c.HistoryBytes = min(c.tiers.Rest(m), c.reuse.bytes()+1<<20-1) >> 20 << 20
+	m.History, m.Slots = c.reuse.degrees, 0
+	all, err := c.gatherNumbers(ctx, []float64{float64(c.tiers.Rest(m))})
+	if err != nil {
+		return false, err
+	}
+	rest := all[0][0]
+	for _, other := range all {
+		rest = min(rest, other[0])
+	}
+	c.HistoryBytes = min(int64(rest), c.reuse.bytes()+1<<20-1) >> 20 << 20
 	c.Note("history: other parts leave %d MiB for kept rows; {history_bytes} %dMiB repeats the run with any memory", c.HistoryBytes>>20, c.HistoryBytes>>20)
 	c.keep(c.HistoryBytes)
-	return true
+	return true, nil
 }
 
 // begin starts with an empty cache before a step.
@@ -132,11 +144,14 @@ func (u *reuse) slotBytes() (n int64) {
 	return n
 }
 
-// memory is bytes, but with the slots at the size that they take in the region: rings take whole
-// chunks.
+// memory is bytes with degrees, but with the slots at the size that they take in the region: rings
+// take whole chunks.
 func (u *reuse) memory() int64 {
-	n := u.bytes()
-	if u == nil || !device.Apart(u.be) {
+	if u == nil {
+		return 0
+	}
+	n := u.bytes() + u.degrees
+	if !device.Apart(u.be) {
 		return n
 	}
 	for _, k := range u.options.Kept {
@@ -403,11 +418,15 @@ func (u *reuse) load(r io.Reader) error {
 }
 
 // size finds, from the run's first batches, how many rows to keep. It draws them one at a time, so
-// that only one is in memory.
+// that only one is in memory. Several workers each draw their shares of these batches.
 func (c *core) size(ctx context.Context) error {
 	batches := min(history.SizedBy, c.task.Steps())
+	inDegree, err := c.inDegree(ctx)
+	if err != nil {
+		return err
+	}
 	sizing := history.NewSizing(c.tiers.Reach, batches, func(t int) *history.Heat {
-		return history.HeatOf(c.data.Types[t].Nodes, c.data.Ordered(), c.data.InDegree(t, c.tiers.Reach.Drawn()))
+		return history.HeatOf(c.data.Types[t].Nodes, c.data.Ordered(), inDegree(t))
 	})
 	rowBytes := make([]int64, len(c.data.Types)+len(c.data.EdgeTables))
 	for _, n := range c.tiers.Types {
@@ -420,6 +439,60 @@ func (c *core) size(ctx context.Context) error {
 		}
 		sizing.Add(b, rowBytes)
 	}
+	if c.Hooks.Group.Size() > 1 {
+		all, err := c.gatherNumbers(ctx, sizing.Sums())
+		if err == nil {
+			err = sizing.Mean(all)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	c.reuse.sizing = sizing
 	return nil
+}
+
+// inDegree returns data.InDegree by type. In a part it knows the degrees of nodes of other parts,
+// too, and each degree is the highest power of two in it, or 0: history.HeatOf needs no more.
+func (c *core) inDegree(ctx context.Context) (func(t int) func(v uint32) int, error) {
+	part, drawn := c.data.OwnPart(), c.tiers.Reach.Drawn()
+	if part == nil || c.data.Ordered() {
+		return func(t int) func(v uint32) int { return c.data.InDegree(t, drawn) }, nil
+	}
+	var own []byte
+	rows := make([][]int64, len(c.data.Types)+1) // before each type, by worker
+	rows[0] = make([]int64, part.Parts)
+	err := store.Guard(func() error {
+		for t, n := range c.data.Types {
+			degree, has := c.data.InDegree(t, drawn), c.data.Own(t)
+			for row := range has.Count(int64(n.Nodes)) {
+				own = append(own, byte(bits.Len(uint(degree(has.Node(store.NodeID(row)))))))
+			}
+			for p := range part.Parts {
+				rows[t+1] = append(rows[t+1], rows[t][p]+has.Owners.Count(int64(n.Nodes), p))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.gather(ctx, own)
+	if err != nil {
+		return nil, err
+	}
+	for p, lengths := range all {
+		if want := rows[len(c.data.Types)][p]; int64(len(lengths)) != want {
+			return nil, fmt.Errorf("%s sends the degrees of %d nodes, and it owns %d",
+				c.Hooks.Group.Name(p), len(lengths), want)
+		}
+		c.reuse.degrees += int64(len(lengths))
+	}
+	return func(t int) func(v uint32) int {
+		owners := c.data.Own(t).Owners
+		return func(v uint32) int {
+			p := owners.Owner(v)
+			return 1 << all[p][rows[t][p]+int64(owners.RowOf(v))] >> 1
+		}
+	}, nil
 }

@@ -15,7 +15,8 @@ import (
 )
 
 // reused is the part of a checkpoint that has the hidden rows of earlier steps. They are in a file
-// beside it, which may be as large as their memory: it is written and read a piece at a time.
+// beside it, which may be as large as their memory: it is written and read a piece at a time. Each
+// of several workers has a file of its own, in its own directory.
 type reused struct {
 	c  *core
 	at *run.Progress
@@ -30,10 +31,20 @@ type reusedFile struct {
 	Books int64  `json:"books"` // bytes before the slots: the index of the nodes whose rows they have
 	XXH3  string `json:"xxh3"`
 	Cold  bool   `json:"cold,omitempty"` // the run was resumed without rows
+	// Workers is the number of workers that kept rows; 0: one.
+	Workers int `json:"workers,omitempty"`
 	// Pruned is reuse.pruned as of the checkpoint.
 	Pruned []float64 `json:"pruned"`
 	// Audited is reuse.audited as of the checkpoint; nil if there were no audits.
 	Audited []run.AuditSums `json:"audited,omitempty"`
+}
+
+// keys returns the keys of metadata that have a value of each worker's own.
+func (u *reuse) keys() []string {
+	if !u.any() {
+		return nil
+	}
+	return []string{reusedKey}
 }
 
 func reusedPath(dir *run.Dir, updates int) string {
@@ -49,6 +60,9 @@ func (p reused) Save(s *checkpoint.State) error {
 	}
 	u, sum := p.c.reuse, xxh3.New()
 	f := reusedFile{Cold: u.cold, Pruned: u.pruned}
+	if n := p.c.Hooks.Group.Size(); n > 1 {
+		f.Workers = n
+	}
 	if _, ok := u.allAudited(); ok {
 		f.Audited = u.audited
 	}
@@ -76,7 +90,7 @@ func (p reused) Save(s *checkpoint.State) error {
 }
 
 func (p reused) Check(s *checkpoint.State) error {
-	if !p.c.reuse.any() || p.c.HistoryCold {
+	if !p.c.reuse.any() || p.c.HistoryCold || p.ofOthers(s) > 0 {
 		return nil
 	}
 	return p.explain(p.open(s, func(r io.Reader, f reusedFile) error {
@@ -102,7 +116,12 @@ func (p reused) Load(s *checkpoint.State) error {
 		return nil
 	}
 	u := p.c.reuse
-	if p.c.HistoryCold {
+	before := p.ofOthers(s)
+	if before > 0 && !p.c.HistoryCold {
+		p.c.Note("history: rows were kept by %d workers, each for its share of steps; %d go on without them, to other results",
+			before, p.c.Hooks.Group.Size())
+	}
+	if before > 0 || p.c.HistoryCold {
 		u.cold = true
 		return u.begin(p.at.Updates)
 	}
@@ -117,6 +136,19 @@ func (p reused) Load(s *checkpoint.State) error {
 		}
 		return u.load(r)
 	}))
+}
+
+// ofOthers returns the number of workers that kept the rows of a checkpoint, if it is not the
+// number of workers now; else 0.
+func (p reused) ofOthers(s *checkpoint.State) int {
+	var f reusedFile
+	if err := json.Unmarshal([]byte(s.Meta[reusedKey]), &f); err != nil {
+		return 0 // open returns the error
+	}
+	if before := max(f.Workers, 1); before != p.c.Hooks.Group.Size() {
+		return before
+	}
+	return 0
 }
 
 // open opens the file of hidden rows of a checkpoint for the length of read.

@@ -146,6 +146,9 @@ func (c *core) checkPart(ctx context.Context) error {
 			part.Index, part.Parts, g.Rank(), g.Size(), part.Parts))
 	case c.data.Learns():
 		return about(errors.New("it is a part, and networks with learnt rows need the whole dataset"))
+	case c.History && c.HistoryAudit > 0:
+		return about(fmt.Errorf("{history_audit} %d: an audit reads the lists of all nodes, and it is a part; "+
+			"leave {history_audit} out", c.HistoryAudit))
 	case c.Parallel != run.ByParts && c.internal.fixed == nil:
 		return about(fmt.Errorf("{parallel} %s: each worker has only its own part; take {parallel} %s", cmp.Or(c.Parallel, run.Independent), run.ByParts))
 	}
@@ -172,13 +175,7 @@ func (c *core) share() func(n int) (lo, hi int) {
 // gatherOpening returns the exchange of workers that open their parts; nil for a whole dataset.
 func (c *core) gatherOpening(ctx context.Context, ds *store.Dataset) func(own []byte) ([][]byte, error) {
 	if g := c.Hooks.Group; ds.Manifest().Part != nil && g.Size() > 1 {
-		return func(own []byte) (all [][]byte, err error) {
-			err = c.unlocked(func() error {
-				all, err = g.Gather(ctx, dist.At{}, own)
-				return err
-			})
-			return all, err
-		}
+		return func(own []byte) ([][]byte, error) { return c.gather(ctx, own) }
 	}
 	return nil
 }
@@ -197,6 +194,35 @@ func (c *core) edgeWorkers() *tasks.Workers {
 		},
 		Gather: c.workers().Gather,
 	}
+}
+
+// gather returns the bytes that each worker gives while they open.
+func (c *core) gather(ctx context.Context, own []byte) (all [][]byte, err error) {
+	err = c.unlocked(func() error {
+		all, err = c.Hooks.Group.Gather(ctx, dist.At{}, own)
+		return err
+	})
+	return all, err
+}
+
+// gatherNumbers is gather for numbers.
+func (c *core) gatherNumbers(ctx context.Context, own []float64) ([][]float64, error) {
+	text, err := binary.Append(nil, binary.LittleEndian, own)
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.gather(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	numbers := make([][]float64, len(all))
+	for p, text := range all {
+		numbers[p] = make([]float64, len(text)/8)
+		if n, err := binary.Decode(text, binary.LittleEndian, numbers[p]); err != nil || n != len(text) {
+			return nil, fmt.Errorf("%s sends %d bytes, and not numbers of 8", c.Hooks.Group.Name(p), len(text))
+		}
+	}
+	return numbers, nil
 }
 
 // agree takes the smallest memory for evaluation that a worker has, so that all evaluate alike.

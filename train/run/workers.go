@@ -94,8 +94,6 @@ func (o Options) validateWorkers() []error {
 	fail(err != nil, "{dist} %w", err)
 	fail(o.Links() && o.Negatives == task.All, "{dist} %s: {negatives} all: each worker would score all nodes; take "+
 		"{negatives} shared:64, or leave {dist} out", o.Dist)
-	fail(o.History, "{dist} %s: {history}: rows of earlier steps are not shared among workers; leave one of the two out",
-		o.Dist)
 	fail(!kernels.IsCPU(o.Device), "{dist} %s: workers compute on the CPU; take {device} cpu", o.Dist)
 	if o.Parallel == ByParts {
 		const instead = "; take {parallel} " + Independent

@@ -45,7 +45,8 @@ type Dealt struct {
 // At each hop a worker sends 4 bytes for each destination that another worker owns. It gets back
 // about 4 bytes for each neighbour, 8 with weights.
 func (s *Sampler) SampleParts(
-	ctx context.Context, p *Parts, e Expander, batches []*Batch, batchSeeds []BatchSeed, seeds [][][]uint32,
+	ctx context.Context, p *Parts, e Expander,
+	batches []*Batch, batchSeeds []BatchSeed, seeds [][][]uint32,
 ) error {
 	s.checkParts(e, batches)
 	if err := s.countLoops(ctx); err != nil { // of its own nodes

@@ -323,7 +323,8 @@ func TestPartsDamaged(t *testing.T) {
 					return send, nil
 				}
 				s := NewSampler(topo, Config{Kind: NS, Fanouts: []int{2, 2}}, 1)
-				err := s.SampleParts(t.Context(), p, nil, []*Batch{new(Batch)}, make([]BatchSeed, 1), [][][]uint32{{{0, 2}}})
+				seeds := [][][]uint32{{{0, 2}}}
+				err := s.SampleParts(t.Context(), p, nil, []*Batch{new(Batch)}, make([]BatchSeed, 1), seeds)
 				require.ErrorContains(t, err, "a message of worker 0 has the wrong length")
 			}
 		})

@@ -265,7 +265,8 @@ func (t *Tiers) First(
 	err := store.Guard(func() error {
 		if t.data.OwnPart() != nil { // other workers have the other lists
 			batches, batchSeeds := []*sample.Batch{b}, []sample.BatchSeed{batchSeed}
-			return t.data.Place(t.Sampler.SampleParts(ctx, &t.Parts.Parts, nil, batches, batchSeeds, [][][]uint32{seeds}))
+			err := t.Sampler.SampleParts(ctx, &t.Parts.Parts, nil, batches, batchSeeds, [][][]uint32{seeds})
+			return t.data.Place(err)
 		}
 		return t.data.Place(t.Sampler.SampleOne(ctx, b, batchSeed, seeds...))
 	})
