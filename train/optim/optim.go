@@ -99,8 +99,9 @@ type Param struct {
 }
 
 // Rows are learnt rows that a step has read: their records, as kernels.Backend.UpdateRecords has
-// them, and the gradients of their values.
-type Rows struct{ Records, Grad kernels.Tensor }
+// them, and the gradients of their values. Norms has numbers whose norm counts as the norm of Grad
+// where gradients are clipped: of Grad at each worker that owns rows. Default: Grad itself.
+type Rows struct{ Records, Grad, Norms kernels.Tensor }
 
 // Optimizer updates parameters. Close gives its memory back.
 type Optimizer struct {
@@ -205,7 +206,11 @@ func (o *Optimizer) clip(rows []Rows) (factor, squares kernels.Tensor) {
 		o.grads = append(o.grads, p.Grad)
 	}
 	for _, r := range rows {
-		o.grads = append(o.grads, r.Grad)
+		if r.Norms.Buf != nil {
+			o.grads = append(o.grads, r.Norms)
+		} else {
+			o.grads = append(o.grads, r.Grad)
+		}
 	}
 	o.reserve(len(o.grads))
 	factor, squares = o.norms.Slice(0, 1), o.norms.Slice(1, 1+len(o.grads))

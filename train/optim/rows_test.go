@@ -36,7 +36,7 @@ func TestRowsAreParameters(t *testing.T) {
 				}
 				upload(be, sparse.params[0].Grad, func(i int) float32 { return grad(step, i) })
 				upload(be, g, func(i int) float32 { return grad(step, i) })
-				require.Equal(t, normOf(dense, 0.1), normOf(sparse, 0.1, Rows{rec, g}))
+				require.Equal(t, normOf(dense, 0.1), normOf(sparse, 0.1, Rows{Records: rec, Grad: g}))
 			}
 			require.Equal(t, download(be, dense.params[0].Value), download(be, sparse.params[0].Value))
 			got, p := download(be, rec), dense.adam[1]
@@ -67,8 +67,8 @@ func TestRowsAreParameters(t *testing.T) {
 	for range late {
 		old.Step(0.1, kernels.Tensor{})
 	}
-	fresh.Step(0.1, kernels.Tensor{}, Rows{a, g})
-	old.Step(0.1, kernels.Tensor{}, Rows{b, g})
+	fresh.Step(0.1, kernels.Tensor{}, Rows{Records: a, Grad: g})
+	old.Step(0.1, kernels.Tensor{}, Rows{Records: b, Grad: g})
 	require.Equal(t, download(be, a), download(be, b))
 }
 
@@ -87,7 +87,7 @@ func TestAdagradOfRows(t *testing.T) {
 			sum += values[i] * values[i] / cols
 		}
 		upload(be, g, func(i int) float32 { return float32(values[i]) })
-		o.Step(0.25, kernels.Tensor{}, Rows{rec, g})
+		o.Step(0.25, kernels.Tensor{}, Rows{Records: rec, Grad: g})
 		for i := range want {
 			want[i] -= 0.25 * values[i] / (math.Sqrt(sum) + 1e-10)
 		}
@@ -97,4 +97,38 @@ func TestAdagradOfRows(t *testing.T) {
 		require.InDelta(t, want[i], float64(got[i]), 1e-6)
 	}
 	require.InDelta(t, sum, float64(got[cols]), 1e-6)
+}
+
+// TestNormsOfRows: rows that several owners have are clipped by the norm of all of their gradients.
+func TestNormsOfRows(t *testing.T) {
+	const cols = 4
+	be := kernels.NewReference()
+	tensor := func(rows, cols int, fill func(i int) float32) kernels.Tensor {
+		x := kernels.Tensor{Buf: be.Alloc(kernels.F32, rows*cols), Rows: rows, Cols: cols}
+		upload(be, x, fill)
+		return x
+	}
+	width := RowAdam.Rule().Columns(cols)
+	records := func(rows int) kernels.Tensor { return tensor(rows, width, func(int) float32 { return 0 }) }
+	grad := func(i int) float32 { return float32(i + 1) }
+	norm := func(from, to int) float32 {
+		sum := 0.0
+		for i := from; i < to; i++ {
+			sum += float64(grad(i)) * float64(grad(i))
+		}
+		return float32(math.Sqrt(sum))
+	}
+	o := Options{ClipNorm: 1}
+	all := records(3)
+	one := normOf(New(be, nil, o), 0.1, Rows{Records: all, Grad: tensor(3, cols, grad)})
+	norms := []float32{norm(0, cols), norm(cols, 3*cols)}
+	var got []float32
+	for owner, rows := range []int{1, 2} {
+		own := records(rows)
+		r := Rows{Records: own, Grad: tensor(rows, cols, func(i int) float32 { return grad(owner*cols + i) })}
+		r.Norms = tensor(2, 1, func(i int) float32 { return norms[i] })
+		require.InEpsilon(t, one, normOf(New(be, nil, o), 0.1, r), 1e-6)
+		got = append(got, download(be, own)...)
+	}
+	require.InDeltaSlice(t, download(be, all), got, 1e-6)
 }
