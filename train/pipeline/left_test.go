@@ -91,7 +91,7 @@ func TestCause(t *testing.T) {
 			close(ended)
 		}
 	}
-	c.Deal = func(context.Context, plan.Batch, int, int, []byte, []byte) error {
+	c.Deal = func(context.Context, plan.Batch, int, int, int, []byte, []byte) error {
 		<-heard
 		return fmt.Errorf("a worker has left: %w", context.Canceled)
 	}

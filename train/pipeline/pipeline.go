@@ -49,10 +49,11 @@ type Config struct {
 	// least.
 	Buffers int
 	// Deal fills dst with the rows of a batch's Inputs of type n, where workers own rows. read has
-	// the rows that this worker has read for the step: the batch's Reads. Deal sends them to the
-	// workers that need them, and gets others back. All workers call it for the same steps and
-	// types, in the same order. Default nil: each worker reads the Inputs itself.
-	Deal func(ctx context.Context, b plan.Batch, n, rowBytes int, read, dst []byte) error
+	// the rows that this worker has read for the step: the batch's Reads, of rowBytes each. Deal
+	// sends the first sentBytes of each to the workers that need them, and gets as many of others
+	// back. All workers call it for the same steps and types, in the same order. Default nil: each
+	// worker reads the Inputs itself.
+	Deal func(ctx context.Context, b plan.Batch, n, rowBytes, sentBytes int, read, dst []byte) error
 	// Left is called when an error ends the stage that draws or the stage that gathers. It tells
 	// the other workers not to wait for this one. Default nil.
 	Left func(stage Stage, err error)
@@ -69,6 +70,10 @@ type Table struct {
 	// rows of step i are gathered once step i - Lag is written back. Default 0: they are gathered
 	// whenever there is a buffer.
 	Lag int
+	// SentCols is the number of columns, from the first on, that Deal sends. The batch's rows have
+	// these columns alone, and Gathered.Own has the rows that this worker owns. Default 0: all are
+	// sent, and Own has none.
+	SentCols int
 	// Bytes [KeepFrom, KeepTo) of each row stay on the host as well: see Gathered.Kept. Default
 	// none.
 	KeepFrom, KeepTo int
@@ -84,6 +89,9 @@ type Gathered struct {
 	// complete when use begins. It is valid until the batch is given back, and no longer than until
 	// the step after the next begins.
 	Rows []kernels.Tensor
+	// Own has, by type, the whole rows that this worker has read for all workers, where a table has
+	// SentCols. It is valid as long as Rows.
+	Own []kernels.Tensor
 	// Read has the counters of each table when its rows were gathered. They count this batch and
 	// the batches before it, and none after it.
 	Read []cachetier.Stats
@@ -120,6 +128,8 @@ type buffers struct {
 	rows []kernels.Tensor
 	read []cachetier.Stats
 	kept [][]byte
+	own  []kernels.Buffer // by table: rows that this worker owns
+	owns []kernels.Tensor // Gathered.Own
 }
 
 // parts has the tensors from which join makes the rows of type n: see kernels.Backend.RowsOf.
@@ -165,6 +175,7 @@ func New(c Config) *Pipeline {
 	}
 	p := &Pipeline{Config: c, staging: kernels.NewStaging(c.Backend), buffers: make([]buffers, max(c.Buffers, 2))}
 	for i := range p.buffers {
+		p.buffers[i].own = make([]kernels.Buffer, len(c.Tables))
 		p.buffers[i].of, p.buffers[i].at = make([]kernels.Buffer, len(c.Tables)), make([]kernels.Buffer, len(c.Tables))
 	}
 	for i := range p.joined {
@@ -376,9 +387,9 @@ func (p *Pipeline) gather(ctx context.Context, w *plan.Window, i int, b *Gathere
 	inputs, own := b.Batch.Inputs(), b.buffers
 	if len(own.rows) != len(inputs) {
 		own.rows, own.read = make([]kernels.Tensor, len(inputs)), make([]cachetier.Stats, len(p.Tables))
-		own.kept = make([][]byte, len(p.Tables))
+		own.kept, own.owns = make([][]byte, len(p.Tables)), make([]kernels.Tensor, len(inputs))
 	}
-	b.Rows, b.Read, b.Kept, own.came = own.rows, own.read, own.kept, own.came[:0]
+	b.Rows, b.Own, b.Read, b.Kept, own.came = own.rows, own.owns, own.read, own.kept, own.came[:0]
 	for t, table := range p.Tables {
 		if table.Lag == 0 {
 			if err := p.gatherOf(ctx, w, i, b, t); err != nil {
@@ -420,6 +431,9 @@ func (p *Pipeline) gatherOf(ctx context.Context, w *plan.Window, i int, b *Gathe
 		p.Late(Gather)
 	}
 	rows := kernels.Tensor{Type: table.Type, Rows: len(b.Batch.Inputs()[n]), Cols: table.Cols}
+	if p.Deal != nil && table.SentCols > 0 {
+		rows.Cols = table.SentCols
+	}
 	if hot, apart := p.Planner.Tables[t].Apart(); apart {
 		rows = p.gatherApart(w, i, b, parts{table: t, n: n, hot: hot, came: rows, rows: rows.Rows})
 	}
@@ -449,14 +463,27 @@ func (p *Pipeline) gatherOf(ctx context.Context, w *plan.Window, i int, b *Gathe
 
 // deal is gatherOf where workers own rows.
 func (p *Pipeline) deal(ctx context.Context, w *plan.Window, i int, b *Gathered, t int, rows kernels.Tensor) error {
-	n, size := p.Planner.Types[t], rows.Cols*rows.Type.Size()
-	bytes := len(b.Batch.Reads()[n]) * size
-	p.read = slices.Grow(p.read[:0], bytes)[:bytes]
+	n, table := p.Planner.Types[t], p.Tables[t]
+	own := kernels.Tensor{Type: table.Type, Rows: len(b.Batch.Reads()[n]), Cols: table.Cols}
+	size := own.Cols * own.Type.Size()
+	p.read = slices.Grow(p.read[:0], own.Rows*size)[:own.Rows*size]
 	if err := w.Rows[t].Gather(ctx, i, p.read); err != nil {
 		return err
 	}
+	if table.SentCols > 0 {
+		buffer := &b.buffers.own[t]
+		kernels.GrowBuffer(p.Backend, buffer, own.Type, own.Len(), own.Len()+own.Len()/8)
+		own.Buf = *buffer
+		if err := p.staging.Fill(own, func(dst []byte) error {
+			copy(dst, p.read)
+			return nil
+		}); err != nil {
+			return err
+		}
+		b.Own[n] = own
+	}
 	return p.staging.Fill(rows, func(dst []byte) error {
-		return p.Deal(ctx, b.Batch, n, size, p.read, dst)
+		return p.Deal(ctx, b.Batch, n, size, rows.Cols*rows.Type.Size(), p.read, dst)
 	})
 }
 
@@ -577,7 +604,7 @@ func next(in <-chan *Gathered, settle func(*Gathered) error, clock *atomic.Int64
 func (p *Pipeline) Close() {
 	for _, step := range p.buffers {
 		for t := range step.of {
-			kernels.FreeBuffers(p.Backend, &step.of[t], &step.at[t])
+			kernels.FreeBuffers(p.Backend, &step.of[t], &step.at[t], &step.own[t])
 		}
 	}
 	for _, rows := range p.joined {

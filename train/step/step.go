@@ -158,6 +158,19 @@ func (s *Stepper) Compute(in Input) (err error) {
 	return nil
 }
 
+// LearntGradient returns the gradients of the learnt rows of type n that the last Compute read, or
+// the zero Tensor if it read none. They are valid until the next Compute.
+func (s *Stepper) LearntGradient(n int) kernels.Tensor {
+	if len(s.learnt) == 0 || n >= len(s.rows) || s.rows[n] == nil {
+		return kernels.Tensor{}
+	}
+	return s.Tape.Gradient(s.rows[n])
+}
+
+// SetLearnt replaces the learnt rows that Update changes. Workers that own rows call it in reduce,
+// with their own rows and the sums of all workers' gradients.
+func (s *Stepper) SetLearnt(rows []optim.Rows) { s.learnt = append(s.learnt[:0], rows...) }
+
 // Computed waits until the last Compute is done, and returns its tally. Workers that share a batch
 // call it before they add up gradients, so that a loss that is not finite spoils no other worker.
 // The error is a *LossError; then there is no Update.

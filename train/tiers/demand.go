@@ -34,7 +34,7 @@ type Measure struct {
 // demand returns what each part of the run needs. Rows has an entry for each stack. Lists has one
 // for each of relations, from which batches are drawn.
 func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
-	b, batchRows, numbers := m.Batch, int64(0), int64(0)
+	b, batchRows, numbers, learnt := m.Batch, int64(0), int64(0), int64(0)
 	scratch, shared := t.Sampler.Scratch(b)
 	inputs := b.Inputs()
 	for _, n := range t.Types {
@@ -56,7 +56,9 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 			numbers += partsNumbers * int64(r.Inputs)
 		}
 		d.Rows = append(d.Rows, r)
-		batchRows += int64(r.Inputs) * r.Bytes
+		if batchRows += int64(r.Inputs) * r.Bytes; r.Rewritten {
+			learnt += int64(r.Inputs) * r.Bytes
+		}
 	}
 	bytes := b.Bytes()
 	if t.Parts != nil {
@@ -104,7 +106,7 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 		d.Batches.Packed = int64(len(t.Sampler.Pack(nil, b)))
 	}
 	if t.Parts != nil {
-		d.Step += partsRows * batchRows * stepMargin / 100
+		d.Step += (partsRows*batchRows + partsLearnt*learnt) * stepMargin / 100
 		d.Batches.Far = false
 	}
 	d.Disk, d.Cores = t.Disk.Costs, runtime.GOMAXPROCS(0)

@@ -12,6 +12,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/mutable"
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
@@ -81,9 +82,13 @@ func (t *Tiers) Zeros(n, rows int) kernels.Tensor {
 // the estimate for the whole run adds a fourth.
 func (t *Tiers) openLearnt(ctx context.Context, n, inputs int, cache cachetier.Options) (*cachetier.Stack, error) {
 	d := &t.data.Types[n]
-	touched := min(d.Nodes, inputs*t.learning.Whole/4*5)
+	own := d.Nodes
+	if p := t.Parts; p != nil {
+		own = int(store.RowsByRule(int64(own), p.Workers, p.Rank))
+	}
+	touched := min(own, inputs*t.learning.Whole/4*5)
 	if t.learning.Given[d.Name] {
-		touched = d.Nodes
+		touched = own
 	}
 	table, err := mutable.Open(ctx, mutable.Options{
 		Rows: d.Nodes, RowBytes: 4 * t.recordCols(n), Initial: initial(t.learning.Seed, n, d.Embed), Kept: t.learning.Kept,
@@ -124,10 +129,13 @@ func (t *Tiers) Room() error {
 }
 
 // WriteBack puts the learnt rows of a step that was just used back into their tables, as they are
-// now.
+// now. Where workers own rows, these are the rows of this worker.
 func (t *Tiers) WriteBack(b *pipeline.Gathered) error {
 	for _, l := range t.Learnt {
 		rows := b.Rows[l.Type]
+		if t.Parts != nil {
+			rows = b.Own[l.Type]
+		}
 		if err := t.staging.Read(rows, l.WriteAll); err != nil {
 			return err
 		}

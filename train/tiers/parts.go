@@ -22,12 +22,12 @@ type Parts struct {
 }
 
 // deal is pipeline.Config.Deal.
-func (p *Parts) deal(ctx context.Context, b plan.Batch, n, rowBytes int, read, dst []byte) error {
+func (p *Parts) deal(ctx context.Context, b plan.Batch, n, rowBytes, sentBytes int, read, dst []byte) error {
 	d, send := b.(*sample.Batch).Dealt(), make([][]byte, p.Workers)
 	for q, places := range d.Send[n] {
-		send[q] = make([]byte, len(places)*rowBytes)
+		send[q] = make([]byte, len(places)*sentBytes)
 		for i, at := range places {
-			copy(send[q][i*rowBytes:(i+1)*rowBytes], read[int(at)*rowBytes:])
+			copy(send[q][i*sentBytes:(i+1)*sentBytes], read[int(at)*rowBytes:])
 		}
 	}
 	came, err := p.Rows(ctx, send)
@@ -35,12 +35,12 @@ func (p *Parts) deal(ctx context.Context, b plan.Batch, n, rowBytes int, read, d
 		return err
 	}
 	for q, places := range d.Take[n] {
-		if len(came[q]) != len(places)*rowBytes {
+		if len(came[q]) != len(places)*sentBytes {
 			return fmt.Errorf("worker %d sent %d bytes of rows; %d rows of %d bytes were expected",
-				q, len(came[q]), len(places), rowBytes)
+				q, len(came[q]), len(places), sentBytes)
 		}
 		for i, at := range places {
-			copy(dst[int(at)*rowBytes:(int(at)+1)*rowBytes], came[q][i*rowBytes:])
+			copy(dst[int(at)*sentBytes:(int(at)+1)*sentBytes], came[q][i*sentBytes:])
 		}
 	}
 	return nil
@@ -50,6 +50,7 @@ func (p *Parts) deal(ctx context.Context, b plan.Batch, n, rowBytes int, read, d
 const (
 	partsScratch = 6     // times sample.Batch.DrawnBytes for a step that is drawn: for others, and in messages
 	partsNumbers = 3 * 4 // bytes of a batch for each input: see sample.Dealt
+	partsLearnt  = 6     // times the learnt rows of a step: of two steps at owners, and their gradients
 	partsRows    = 5     // times the rows of a step: as read, sent, received, and twice in MPI's messages
 )
 

@@ -358,6 +358,9 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 			s, err = cachetier.Open(ctx, table.Features, cache)
 		} else {
 			of.Lag = learntLag
+			if t.Parts != nil {
+				of.SentCols = table.Dim()
+			}
 			s, err = t.openLearnt(ctx, n, d.Rows[i].Inputs, cache)
 		}
 		if err != nil {
