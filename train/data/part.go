@@ -28,15 +28,6 @@ func (d *Data) Owners(input, workers int) store.Owners {
 	return store.OwnersByRule(workers)
 }
 
-// MostOwned returns the number of nodes of type t in the largest part; in a whole, all of them.
-func (d *Data) MostOwned(t int) int64 {
-	nodes := int64(d.Types[t].Nodes)
-	if own := d.Own(t); !own.Whole() {
-		return own.Owners.Most(nodes)
-	}
-	return nodes
-}
-
 // Place adds to a sampler's error the place in the dataset where the damage is. If another worker
 // owns the list, this worker cannot find its place in the file.
 func (d *Data) Place(err error) error {

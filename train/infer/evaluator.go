@@ -53,6 +53,9 @@ type Options struct {
 	// Workers evaluate together; nil: one worker does. Each worker makes passes with hidden rows on
 	// disk alone.
 	Workers *Workers
+	// Owned is the nodes whose learnt rows this worker has, where other workers have the others.
+	// Default: the part that the dataset is, or all.
+	Owned *store.Part
 	// Tables configures the reading of Dir. Its budgets are ignored: they are parts of Bytes.
 	Tables cachetier.Options
 	FS     vfs.FS // where Dir is written; default the disk
@@ -139,9 +142,12 @@ type Evaluator struct {
 func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
 	schema := d.Schema()
 	e := &Evaluator{Options: o, data: d, step: s, task: task, reach: o.Draws.Reach(schema, d.SeedTypes()...), place: make([][]uint32, len(d.Types)), shardBytes: shardBytes}
+	if e.Owned == nil {
+		e.Owned = d.OwnPart()
+	}
 	if e.ChunkBytes == 0 {
 		e.ChunkBytes = chunkBytes
-		if d.OwnPart() != nil {
+		if e.Owned != nil {
 			e.ChunkBytes /= ownersCopies
 		}
 	}
@@ -166,7 +172,7 @@ func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
 			}
 		}
 		full := sample.NewTyped(schema, lists, c, 1)
-		if full.Bring(values); d.OwnPart() != nil {
+		if full.Bring(values); e.Owned != nil {
 			full.Later() // owners tell the degrees
 		}
 		d.BringRows(full, func(r int) sample.Rows { return d.Relations[r].Rows() })
@@ -176,9 +182,26 @@ func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
 	all := func(t int) int64 { return int64(d.Types[t].Nodes) }
 	for l := range s.Model.Layers - 1 {
 		e.hidden = max(e.hidden, e.rowBytes(l, all)+e.rowBytes(l-1, all))
-		e.partHidden = max(e.partHidden, e.rowBytes(l, d.MostOwned)+e.rowBytes(l-1, d.MostOwned))
+		e.partHidden = max(e.partHidden, e.rowBytes(l, e.mostOwned)+e.rowBytes(l-1, e.mostOwned))
 	}
 	return e
+}
+
+// own returns what this worker owns of the rows of an input: all, or where workers own rows, its own.
+func (e *Evaluator) own(input int) store.Own {
+	if own := e.data.Own(input); !own.Whole() || e.Owned == nil {
+		return own
+	}
+	return e.Owned.TableRows() // owners of a whole go by the rule
+}
+
+// mostOwned returns the number of nodes of type t of the worker that owns most.
+func (e *Evaluator) mostOwned(t int) int64 {
+	nodes := int64(e.data.Types[t].Nodes)
+	if own := e.own(t); !own.Whole() {
+		return own.Owners.Most(nodes)
+	}
+	return nodes
 }
 
 // rowBytes returns the bytes of the rows that layer l makes of so many nodes of each type, 0 where
@@ -243,7 +266,7 @@ func (e *Evaluator) MemoryBytes() int64 {
 	}
 	hidden := e.hidden + places
 	chunks := int64(evalChunks)
-	if e.data.OwnPart() != nil {
+	if e.Owned != nil {
 		hidden, chunks = e.partHidden+4*e.setBytes(), evalChunks*(1+ownersCopies)
 		if e.Workers != nil {
 			hidden += 4 * e.pieceBytes() // own rows, those that come, joined ones, and their tensor
@@ -382,7 +405,7 @@ func (e *Evaluator) Reads(t int) bool {
 // Inputs is EachOf with what nodes of type t, which the network Reads, have for input: features, or
 // learnt rows.
 func (e *Evaluator) Inputs(ctx context.Context, t int, nodes []uint32, do func(chunk []uint32, y kernels.Tensor) error) (err error) {
-	if e.data.OwnPart() != nil {
+	if e.Owned != nil {
 		return store.Guard(func() error { return e.inputsByOwners(ctx, t, nodes, do) })
 	}
 	n, table := &e.data.Types[t], e.tables[t]
@@ -429,7 +452,7 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do
 		return err
 	}
 	defer closeEdges()
-	if e.data.OwnPart() != nil {
+	if e.Owned != nil {
 		return e.byOwners(ctx, top, nodes, do)
 	}
 	need, err := e.plan(top, nodes)

@@ -12,9 +12,10 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// owners is a layer-wise pass of workers that each have a part of the dataset. A worker computes
-// the rows of the nodes that it owns, and keeps them in memory. It asks the owners of sources for
-// their rows of the layer below, or for their features, a chunk at a time.
+// owners is a layer-wise pass of workers that each have a part of the dataset, or of the rows that
+// are learnt. A worker computes the rows of the nodes that it owns, and keeps them in memory. It
+// asks the owners of sources for their rows of the layer below, or for their features, a chunk at a
+// time.
 //
 // Asking is a round of two exchanges, in which all workers take part: those that have no more to
 // ask answer until all have none.
@@ -22,7 +23,7 @@ type owners struct {
 	e      *Evaluator
 	own    []store.Own // by input: rows that this worker owns
 	layer  int
-	tables []*cachetier.Stack // by type: features of own nodes
+	tables []*cachetier.Stack // by type: features, or learnt rows, of own nodes
 	below  []ownRows          // by type: rows of the layer below of own nodes
 	out    []ownRows
 
@@ -103,7 +104,7 @@ func (e *Evaluator) byOwners(
 func (e *Evaluator) openOwners(ctx context.Context) (o *owners, closed func(), err error) {
 	o = &owners{e: e, send: make([][]byte, e.Workers.Of), tables: slices.Clone(e.tables[:len(e.data.Types)])}
 	for t := range len(e.data.Types) + len(e.data.EdgeTables) {
-		o.own = append(o.own, e.data.Own(t))
+		o.own = append(o.own, e.own(t))
 	}
 	var opened []*cachetier.Stack
 	all := int64(0) // bytes of the tables that are opened here
@@ -451,8 +452,10 @@ func (o *owners) hidden(ctx context.Context) hiddenRows {
 		switch d := &o.e.data.Types[from]; {
 		case o.layer > 0:
 			cols = o.e.step.Model.Width(o.layer - 1)
-		case d.Features == nil:
+		case d.Features == nil && o.tables[from] == nil:
 			return kernels.Tensor{}, nil
+		case d.Features == nil:
+			cols = d.Dim()
 		default:
 			elem, cols = d.DType(), d.Features.Dim()
 		}
@@ -563,7 +566,7 @@ func (o *owners) answer(ctx context.Context, answer []byte, q int, b []byte) ([]
 			answer = binary.LittleEndian.AppendUint32(answer, uint32(degree))
 			answer = binary.LittleEndian.AppendUint32(answer, uint32(selves))
 		default:
-			o.rows = append(o.rows, row)
+			o.rows = append(o.rows, o.place(input, v, row))
 		}
 	}
 	if len(o.rows) == 0 {
@@ -575,7 +578,22 @@ func (o *owners) answer(ctx context.Context, answer []byte, q int, b []byte) ([]
 	} else {
 		table = o.tables[input]
 	}
-	n := len(o.rows) * table.RowBytes()
+	n, size := len(o.rows)*table.RowBytes(), 4*d.Input(input).Dim()
 	answer = slices.Grow(answer, n)[:n]
-	return answer, table.Peek(ctx, answer, o.rows)
+	if err := table.Peek(ctx, answer, o.rows); err != nil || d.Input(input).Features != nil {
+		return answer, err
+	}
+	for i := range o.rows { // without what the optimizer keeps of a row
+		copy(answer[i*size:(i+1)*size], answer[i*table.RowBytes():])
+	}
+	return answer[:len(o.rows)*size], nil
+}
+
+// place returns the place of node v, or row v of a table of edges, in the table of an input. row is
+// its number among the rows of its owner.
+func (o *owners) place(input int, v, row uint32) uint32 {
+	if o.e.data.OwnPart() == nil || o.e.data.Input(input).Features == nil {
+		return v
+	}
+	return row
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/mutable"
 	"github.com/gnnstore/gnnstore/kernels"
-	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
@@ -84,7 +83,7 @@ func (t *Tiers) openLearnt(ctx context.Context, n, inputs int, cache cachetier.O
 	d := &t.data.Types[n]
 	own := d.Nodes
 	if p := t.Parts; p != nil {
-		own = int(store.RowsByRule(int64(own), p.Workers, p.Rank))
+		own = int(t.data.Owners(n, p.Workers).Count(int64(own), p.Rank))
 	}
 	touched := min(own, inputs*t.learning.Whole/4*5)
 	if t.learning.Given[d.Name] {
