@@ -99,13 +99,19 @@ var evalTable = slices.Concat(setting.Table[evalOptions]{
 })
 
 func runEval(ctx context.Context, stdout, stderr io.Writer, runPath, dataset string, o *evalOptions) (err error) {
-	if path := partsOf(runPath, dataset); path != "" && o.group == nil {
-		eval := func(ctx context.Context, stdout, stderr io.Writer, g *dist.Group) error {
-			own := *o
-			own.group = g
-			return runEval(ctx, stdout, stderr, runPath, path, &own)
+	if o.group == nil {
+		owners, err := ownersOf(runPath, dataset)
+		if err != nil {
+			return err
 		}
-		return overParts(ctx, stdout, stderr, path, eval)
+		if owners.workers > 0 {
+			eval := func(ctx context.Context, stdout, stderr io.Writer, g *dist.Group) error {
+				own := *o
+				own.group = g
+				return runEval(ctx, stdout, stderr, runPath, owners.path, &own)
+			}
+			return owners.together(ctx, stdout, stderr, eval)
+		}
 	}
 	p := newProgress(stderr)
 	defer p.clear()

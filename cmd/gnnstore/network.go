@@ -26,7 +26,7 @@ import (
 type networkOptions struct {
 	graph.NetworkOptions
 	tmp   string
-	group *dist.Group // of workers that each have a part of the dataset; nil: there is no other
+	group *dist.Group // of workers that each have a part of the dataset, or of learnt rows; nil: there is no other
 }
 
 // networkRows declares the options of a T that uses the network of a run. at returns them, and tmp
@@ -103,7 +103,7 @@ func (o *networkOptions) use(stderr io.Writer, p *progress, dir *run.Dir, path s
 	of := &record.Options
 	memory := cmp.Or(o.MemoryBytes, of.MemoryBytes)
 	u := &usedRun{dir: dir}
-	if o.group.Size() > 1 {
+	if o.group.Size() > 1 && store.IsParts(path) {
 		u.ds, err = openPart(path, memory, o.group)
 		return u, err
 	}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"os"
 
@@ -10,28 +12,43 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// partsOf returns dataset, or the dataset of a run where it is empty, if that is a directory of
-// parts; else "".
-func partsOf(runPath, dataset string) string {
-	if dataset == "" {
-		dir, err := run.Look(runPath)
-		if err != nil {
-			return "" // whoever opens the run next says why
-		}
-		defer dir.Close()
-		dataset = dir.Record().Dataset
-	}
-	if !store.IsParts(dataset) {
-		return ""
-	}
-	return dataset
+// owners are the workers that use the network of a run together, since each of them has its own
+// part of something.
+type owners struct {
+	workers int    // 0: one worker uses the network
+	path    string // of the dataset
+	parts   bool   // path is a directory of parts; else the run's learnt rows are dealt out
 }
 
-// overParts uses the network of a run on a directory of parts: it calls work for each part's worker
-// in this process. If a launcher of MPI has started several processes, they share the workers. Only
-// worker 0 prints.
-func overParts(
-	ctx context.Context, stdout, stderr io.Writer, path string,
+// why says what each worker has a part of.
+func (o owners) why() string {
+	if o.parts {
+		return o.path + " holds parts"
+	}
+	return fmt.Sprintf("the learnt rows of the run are dealt out among %d workers", o.workers)
+}
+
+// ownersOf returns the workers that use the network of a run on dataset, or on the dataset that it
+// trained on if dataset is empty.
+func ownersOf(runPath, dataset string) (o owners, err error) {
+	o.path = dataset
+	dir, err := run.Look(runPath)
+	if err == nil { // else whoever opens the run next says why
+		defer dir.Close()
+		o.path, o.workers = cmp.Or(o.path, dir.Record().Dataset), dir.Owners()
+	}
+	if o.parts = store.IsParts(o.path); o.parts {
+		o.workers, err = store.CountParts(o.path)
+		return o, err
+	}
+	return o, nil
+}
+
+// together uses the network of a run by several workers: it calls work for each of them in this
+// process. If a launcher of MPI has started several processes, they share the workers. Only worker
+// 0 prints.
+func (o owners) together(
+	ctx context.Context, stdout, stderr io.Writer,
 	work func(ctx context.Context, stdout, stderr io.Writer, g *dist.Group) error,
 ) error {
 	way, err := dist.Auto.Resolve(os.Getenv)
@@ -41,12 +58,8 @@ func overParts(
 	if way == dist.Off {
 		way = dist.Local
 	}
-	parts, err := store.CountParts(path)
-	if err != nil {
-		return err
-	}
 	host, err := dist.Open(dist.Options{
-		Way: way, Workers: parts, Timeout: run.DefaultDistTimeout, Getenv: os.Getenv,
+		Way: way, Workers: o.workers, Timeout: run.DefaultDistTimeout, Getenv: os.Getenv,
 		Fatal: func(err error) { printf(stderr, "gnnstore: %s\n", withFlags(oneLine(err))) },
 	})
 	if err != nil {

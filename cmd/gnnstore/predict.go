@@ -208,8 +208,14 @@ var predictTable = slices.Concat(setting.Table[predictOptions]{
 })
 
 func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset, out string, o *predictOptions) (err error) {
-	if path := partsOf(runPath, dataset); path != "" && o.group == nil {
-		return o.overParts(ctx, stdout, stderr, runPath, path, out)
+	if o.group == nil {
+		owners, err := ownersOf(runPath, dataset)
+		if err != nil {
+			return err
+		}
+		if owners.workers > 0 {
+			return o.together(ctx, stdout, stderr, runPath, owners, out)
+		}
 	}
 	began := time.Now()
 	if o.group.Rank() == 0 {
@@ -260,15 +266,17 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 	return nil
 }
 
-// overParts predicts over the parts in a directory. Worker 0 writes.
-func (o *predictOptions) overParts(ctx context.Context, stdout, stderr io.Writer, runPath, path, out string) error {
+// together predicts by several workers. Worker 0 writes.
+func (o *predictOptions) together(
+	ctx context.Context, stdout, stderr io.Writer, runPath string, all owners, out string,
+) error {
 	switch {
 	case o.plan:
-		return misuse(fmt.Errorf("--plan: %s holds parts, and a plan is made for a whole dataset", path))
+		return misuse(fmt.Errorf("--plan: %s, and a plan is of one worker", all.why()))
 	case export.Format(o.format) == export.OGBLSC:
-		return misuse(fmt.Errorf("--format ogb-lsc: %s holds parts; give the whole dataset", path))
+		return misuse(fmt.Errorf("--format ogb-lsc: %s; take another", all.why()))
 	case !slices.Contains([]string{"all", "train", "valid", "test"}, o.nodes):
-		return misuse(fmt.Errorf("--nodes %s: %s holds parts, whose nodes are all, train, valid or test", o.nodes, path))
+		return misuse(fmt.Errorf("--nodes %s: %s; take all, train, valid or test", o.nodes, all.why()))
 	}
 	dir, err := run.Look(runPath)
 	if err != nil {
@@ -287,9 +295,9 @@ func (o *predictOptions) overParts(ctx context.Context, stdout, stderr io.Writer
 	predict := func(ctx context.Context, stdout, stderr io.Writer, g *dist.Group) error {
 		own := *o
 		own.group = g
-		return runPredict(ctx, stdout, stderr, runPath, path, out, &own)
+		return runPredict(ctx, stdout, stderr, runPath, all.path, out, &own)
 	}
-	return overParts(ctx, stdout, stderr, path, predict)
+	return all.together(ctx, stdout, stderr, predict)
 }
 
 // mayWrite returns an error if OUT cannot be written.
@@ -339,6 +347,11 @@ func (o *predictOptions) askGraph(ctx context.Context, p *progress, u *usedRun, 
 		case n.Numbers():
 			o.what = graph.Values
 		}
+	}
+	ofPairs := o.what == graph.Scores && n.Links() || n.Edges() && o.what != graph.Embeddings
+	if workers := o.group.Size(); workers > 1 && ofPairs {
+		return nil, misuse(fmt.Errorf("--what %s: the learnt rows of the run are dealt out among %d workers, "+
+			"which predict nodes alone; take --what embeddings", o.what, workers))
 	}
 	if o.what == graph.Scores && n.Links() {
 		return o.askScores(ctx, p, u, out)

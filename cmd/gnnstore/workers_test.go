@@ -62,6 +62,38 @@ func TestWorkers(t *testing.T) {
 	require.Contains(t, stderr, "note: the run began with 3 workers and goes on with 1: results will differ in their last bits\n")
 }
 
+// TestLearntRowsOfWorkers: a run whose workers own learnt rows is measured, and predicts nodes, by
+// as many workers as it had. What they cannot do is refused in a line.
+func TestLearntRowsOfWorkers(t *testing.T) {
+	data := tinyDataset(t)
+	tmp := t.TempDir()
+	dir := filepath.Join(tmp, "run")
+	train := []string{"train", data, "--run", dir, "--epochs", "2", "--hidden", "4", "--fanout", "2,2", "--batch", "8"}
+	code, stdout, stderr := gnnstore(t, append(train, "--dist", "local:3", "--parallel", "parts", "--input", "node=embed:4")...)
+	require.Zero(t, code, stderr)
+	require.Regexp(t, `(?m)^3 workers, parts: 0 to 2 on `, stdout)
+	code, stdout, stderr = gnnstore(t, "eval", dir)
+	require.Zero(t, code, stderr)
+	require.Regexp(t, `(?m)^test +accuracy `, stdout)
+	code, _, stderr = gnnstore(t, "predict", dir, filepath.Join(tmp, "p.csv"))
+	require.Zero(t, code, stderr)
+	rows := filepath.Join(tmp, "rows.csv")
+	code, stdout, stderr = gnnstore(t, "predict", dir, rows, "--what", "embeddings", "--layer", "0")
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "60 nodes of type node")
+	code, _, stderr = gnnstore(t, "predict", dir, filepath.Join(tmp, "x"), "--plan")
+	require.NotZero(t, code)
+	require.Contains(t, stderr, "--plan: the learnt rows of the run are dealt out among 3 workers, and a plan is of one worker\n")
+	code, _, stderr = gnnstore(t, "train", "--resume", "--run", dir, "--epochs", "3", "--dist", "local:2")
+	require.NotZero(t, code)
+	require.Contains(t, stderr, "its learnt rows are dealt out among 3 workers, and there are 2 now; go on with --dist local:3\n")
+	code, _, stderr = gnnstore(t, "train", "--resume", "--run", dir, "--epochs", "3")
+	require.Zero(t, code, stderr)
+	next := []string{"train", data, "--run", filepath.Join(tmp, "next"), "--epochs", "1", "--hidden", "4", "--fanout", "2,2", "--batch", "8"}
+	code, _, stderr = gnnstore(t, append(next, "--dist", "local:2", "--parallel", "parts", "--input", "node=embed:4", "--init-rows", "node="+rows)...)
+	require.Zero(t, code, stderr)
+}
+
 // TestWorkersMisuse: what several workers cannot do is refused in a line.
 func TestWorkersMisuse(t *testing.T) {
 	data := tinyDataset(t)
@@ -77,6 +109,8 @@ func TestWorkersMisuse(t *testing.T) {
 		{"--dist local:2 --parallel alone", "gnnstore: --parallel alone: there are independent, parts and auto\n"},
 		{"--dist local:2 --parallel parts --sampler rw --plan", "gnnstore: --parallel parts: --sampler rw compares lists, which have different owners"},
 		{"--parallel auto", "gnnstore: --parallel auto: it goes with --dist\n"},
+		{"--dist local:2 --input node=embed:4", "--dist local:2: each worker would change its own copy of learnt rows; " +
+			"take --parallel parts, or give the types --input TYPE=table or TYPE=constant\n"},
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
 		code, stdout, stderr := gnnstore(t, append([]string{"train", data, "--run", dir}, strings.Fields(c.args)...)...)

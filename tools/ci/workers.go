@@ -79,6 +79,9 @@ func workers(ctx context.Context, a *arxiv) error {
 	if err := w.nearOne(ctx); err != nil {
 		return err
 	}
+	if err := w.learnt(ctx); err != nil {
+		return err
+	}
 	return w.killed(ctx)
 }
 
@@ -267,6 +270,38 @@ func (w *workersProof) nearOne(ctx context.Context) error {
 		}
 	}
 	fmt.Printf("at a low rate one worker loses %v, four lose %v\n", losses[0], losses[1])
+	return nil
+}
+
+// learnt trains learnt rows at their owners, in one process and in four on parts, and measures the
+// run by as many workers.
+func (w *workersProof) learnt(ctx context.Context) error {
+	more := []string{"--parallel", "parts", "--input", "node=embed:16", "--clip-norm", "0.1", "--checkpoint-every", "4"}
+	_, args := w.args(append(more, "--dist", "local:4")...)
+	want, err := trained(exec.CommandContext(ctx, string(w.gnnstore), args...))
+	if err != nil {
+		return err
+	}
+	l := launchers[0]
+	dir, args := w.args(append(more, "--host-memory", "64KiB", "--window", "2")...)
+	var got cli.Trained
+	err = w.withoutWhole(func() (err error) {
+		if got, err = trained(l.command(ctx, 4, append([]string{w.mpi}, w.onParts(args)...)...)); err != nil {
+			return err
+		}
+		out, err := l.command(ctx, 2, w.mpi, "eval", dir, w.parts).CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("%s -n 2 eval: %w: %s", l.name, err, cli.LastLine(out))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if got.ParamsXXH3 != want.ParamsXXH3 || got.ParamsXXH3 == "" {
+		return fmt.Errorf("learnt rows by %s -n 4, on parts: params %s, want %s", l.name, got.ParamsXXH3, want.ParamsXXH3)
+	}
+	fmt.Printf("%s -n 4, on parts: learnt rows and weights %s, as in one process\n", l.name, got.ParamsXXH3)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"strings"
 	"sync"
 
@@ -199,10 +200,11 @@ func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks,
 			return nil, err
 		}
 	}
-	c.learnt = &learntRows{run: &c.Driver, data: c.data, tiers: c.tiers, steps: c.task.Steps()}
+	c.learnt = &learntRows{run: &c.Driver, data: c.data, tiers: c.tiers, steps: c.task.Steps(), part: c.ownedPart()}
 	c.Prepare(run.About{
 		Dataset: ds, Weights: &c.model.Parameters, Optim: c.optim, Steps: c.task.Steps(), Pass: pass, Metric: c.task.Kind(),
-		Validates: c.data.Validates(), Pauses: c.learnt.any(), Progress: progressKey, Own: c.reuse.keys(), Evaluation: c.eval.Method(), Engine: c.tiers.Engine,
+		Validates: c.data.Validates(), Pauses: c.learnt.any(), Progress: progressKey, Own: c.ownKeys(),
+		Evaluation: c.eval.Method(), Engine: c.tiers.Engine,
 		Costs: c.tiers.Disk.Costs, Memory: c.tiers.Budget,
 	})
 	c.describeData()
@@ -308,13 +310,13 @@ func (c *core) openEvaluator(ctx context.Context) (err error) {
 	}
 	eval := infer.Options{
 		Draws: c.draws, Bytes: c.EvalBytes, Way: wayOf(c.Eval), Nodes: nodes, Batch: c.Batch, Seed: c.Seed, Look: c.Peak.Look,
-		LayerDtype: elemOf(c.LayerDtype), Workers: c.workers(),
+		LayerDtype: elemOf(c.LayerDtype), Workers: c.workers(), Owned: c.ownedPart(),
 	}
 	if c.internal.fixed != nil {
 		err = c.openFixed(ctx, eval)
 	} else {
 		c.eval = infer.New(c.data, c.step, c.task, eval)
-		if c.data.OwnPart() != nil && !c.eval.Sampled() && c.eval.PartBytes() > c.EvalBytes {
+		if c.ownedPart() != nil && !c.eval.Sampled() && c.eval.PartBytes() > c.EvalBytes {
 			return c.data.Set.About(fmt.Errorf("{eval} full: hidden rows of a part take %s, in memory, and {eval_bytes} is %s; give more, or take {eval} sampled",
 				kernels.FormatBytes(c.eval.PartBytes()), kernels.FormatBytes(c.EvalBytes)))
 		}
@@ -386,7 +388,11 @@ func relationsOf(d *data.Data, draws *sample.Config, reach sample.Reach) (all []
 // full-neighbour evaluation and anyEvaluation allows it, evaluation takes smaller chunks, and if
 // that is not enough, gets no memory for hidden rows.
 func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
-	if most := mutable.MaxKept - 1; c.KeepCheckpoints > most && c.data.Learns() {
+	most := mutable.MaxKept - 1
+	if c.owned() {
+		most--
+	}
+	if c.KeepCheckpoints > most && c.data.Learns() {
 		return fmt.Errorf("{keep_checkpoints} %d: at most %d where rows are learnt", c.KeepCheckpoints, most)
 	}
 	c.Parts = c.parts()
@@ -471,6 +477,9 @@ func (c *core) learning() tiers.Learning {
 	// One more than the kept checkpoints: the epoch that was the best when the oldest of them was
 	// made.
 	l := tiers.Learning{Rule: c.Optim.Rows.Rule(), Seed: c.Seed, Kept: c.KeepCheckpoints + 1, Steps: c.task.Steps(), Given: map[string]bool{}}
+	if c.owned() { // and one that worker 0 may not have written yet
+		l.Kept++
+	}
 	for name := range c.InitRows {
 		l.Given[name] = true
 	}
@@ -538,8 +547,9 @@ func (c *core) Close() {
 	c.CloseBackend()
 }
 
-// place puts the files of the tables and of the evaluator in the run directory.
-func (c *core) place() {
-	c.tiers.In(c.Dir.FS(), c.Dir.File(run.EmbeddingDir), fmt.Sprintf("dataset %s, seed %d", c.Result.Seal, c.Seed))
+// place puts the files of the tables in a directory, of this worker, and the evaluator's in the run
+// directory.
+func (c *core) place(dir string) {
+	c.tiers.In(c.Dir.FS(), filepath.Join(dir, run.EmbeddingDir), fmt.Sprintf("dataset %s, seed %d", c.Result.Seal, c.Seed))
 	c.eval.Dir, c.eval.FS = c.Dir.File(run.LayerDir), c.Dir.FS()
 }

@@ -59,10 +59,10 @@ func (c *core) openFixed(ctx context.Context, o infer.Options) (err error) {
 	}
 	rest := total - need
 	c.EvalBytes = rest - max(0, rest-8<<20)/8 // less what large pages, and lists that wait for the collector, take beside what is counted
-	if c.internal.fixed.onDisk && c.EvalBytes < hidden && c.data.OwnPart() == nil {
+	if c.internal.fixed.onDisk && c.EvalBytes < hidden && c.ownedPart() == nil {
 		c.EvalBytes = min(c.EvalBytes, c.eval.HiddenBytes()-1)
 	}
-	if !c.internal.fixed.onDisk && c.data.OwnPart() == nil {
+	if !c.internal.fixed.onDisk && c.ownedPart() == nil {
 		c.EvalBytes += hidden
 	}
 	c.eval.Bytes = c.EvalBytes
@@ -87,7 +87,7 @@ func (c *core) evaluatorWithin(total int64, o infer.Options) *infer.Evaluator {
 func (c *core) fixedWithin(total int64, e *infer.Evaluator) (beside, need int64) {
 	beside = c.besideRows(total)
 	need = beside + e.MemoryBytes()
-	if !c.internal.fixed.onDisk && c.data.OwnPart() == nil { // else MemoryBytes has them
+	if !c.internal.fixed.onDisk && c.ownedPart() == nil { // else MemoryBytes has them
 		need += e.InMemoryBytes()
 	}
 	return beside, need

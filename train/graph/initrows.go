@@ -18,6 +18,10 @@ import (
 // are named by their types.
 func (r *learntRows) checkFiles(files map[string]string) error {
 	for name, path := range files {
+		if r.data.OwnPart() != nil {
+			return fmt.Errorf("{init_rows} %s=%s: it names nodes by ids, and a part has ids of its own nodes alone; "+
+				"give the whole dataset", name, path)
+		}
 		i := slices.IndexFunc(r.tiers.Learnt, func(l tiers.Learnt) bool { return r.typeOf(l).Name == name })
 		if i < 0 {
 			return fmt.Errorf("{init_rows} %s=%s: no rows of type %s are learnt; have them learnt by {input} %s=embed:D, or leave the file out",
@@ -74,7 +78,9 @@ func (r *learntRows) put(ctx context.Context, l tiers.Learnt, path string) (err 
 			if c := step.NotFinite(rows[i*l.Dim : (i+1)*l.Dim]); c >= 0 {
 				return fmt.Errorf("%s: column %d of node %s is %v", path, c, r.data.Name(l.Type, v), rows[i*l.Dim+c])
 			}
-			order = append(order, i)
+			if _, own := r.part.TableRows().Row(v); own { // owners of a whole go by the rule
+				order = append(order, i)
+			}
 		}
 		given += len(nodes)
 		slices.SortFunc(order, func(a, b int) int { return int(nodes[a]) - int(nodes[b]) })
@@ -86,7 +92,7 @@ func (r *learntRows) put(ctx context.Context, l tiers.Learnt, path string) (err 
 				binary.LittleEndian.PutUint32(record[at*size+4*c:], math.Float32bits(x))
 			}
 		}
-		return l.Put(len(nodes), func(i int) (uint32, []byte) { return nodes[order[i]], record[i*size : (i+1)*size] })
+		return l.Put(len(order), func(i int) (uint32, []byte) { return nodes[order[i]], record[i*size : (i+1)*size] })
 	})
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/gnnstore/gnnstore/cachetier/mutable"
+	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/run"
@@ -25,8 +26,9 @@ type learntRows struct {
 	run   *run.Driver
 	data  *data.Data
 	tiers *tiers.Tiers
-	steps int        // of an epoch
-	saved embeddings // of the newest checkpoint
+	steps int         // of an epoch
+	part  *store.Part // the nodes whose rows are here; nil: all
+	saved embeddings  // of the newest checkpoint
 }
 
 // any reports whether the run has learnt rows.
@@ -43,6 +45,8 @@ type embeddings struct {
 	Tables map[string]mutable.Mark `json:"tables"` // by type
 	// Kept has the checkpoints that existed then, the oldest first, this one included.
 	Kept []kept `json:"kept"`
+	// Workers is the number of workers among which the rows are dealt out; 0: one has all.
+	Workers int `json:"workers,omitempty"`
 }
 
 // kept is a checkpoint: the number of updates before it, and the number at the end of the epoch
@@ -79,6 +83,9 @@ func (r *learntRows) begin(ctx context.Context, files map[string]string) error {
 // record, and sets r.saved for it.
 func (r *learntRows) mark() error {
 	e := embeddings{Tables: map[string]mutable.Mark{}}
+	if n := r.run.Hooks.Group.Size(); n > 1 {
+		e.Workers = n
+	}
 	now := r.now()
 	for _, l := range r.tiers.Learnt {
 		mark, err := l.Checkpoint(now.Updates)
@@ -99,7 +106,11 @@ func (r *learntRows) mark() error {
 
 // retain gives up the rows that no kept checkpoint needs.
 func (r *learntRows) retain(ctx context.Context) error {
-	r.saved.Kept = r.saved.Kept[max(0, len(r.saved.Kept)-r.run.KeepCheckpoints):]
+	keep := r.run.KeepCheckpoints
+	if r.run.Hooks.Group.Rank() > 0 { // worker 0 may not have the newest one yet, and need one more
+		keep++
+	}
+	r.saved.Kept = r.saved.Kept[max(0, len(r.saved.Kept)-keep):]
 	var steps []int64
 	for _, k := range r.saved.Kept {
 		steps = append(steps, k.Updates)
@@ -204,6 +215,10 @@ func (p learntState) Check(s *checkpoint.State) error {
 	e, err := p.read(s)
 	if err != nil {
 		return err
+	}
+	if before, now := max(e.Workers, 1), p.run.Hooks.Group.Size(); before != now {
+		return fmt.Errorf("its learnt rows are dealt out among %d workers, and there are %d now; "+
+			"go on with {dist} local:%d", before, now, before)
 	}
 	for _, l := range p.tiers.Learnt {
 		name := p.typeOf(l).Name

@@ -37,6 +37,10 @@ const learntPart, learntBytes = 1 << 14, 1 << 20
 func bringLearnt(
 	ctx context.Context, ds *store.Dataset, dir *run.Dir, o NetworkOptions, h run.Hooks, faults disk.Faults,
 ) (_ *learntElsewhere, err error) {
+	if n := dir.Owners(); n > 0 {
+		return nil, fmt.Errorf("its learnt rows are dealt out among %d workers, which bring them to no other dataset; "+
+			"use it on the dataset that it trained on", n)
+	}
 	own, err := store.Open(dir.Record().Dataset)
 	if err != nil {
 		return nil, err

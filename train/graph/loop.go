@@ -103,8 +103,11 @@ func (t *trainer) launch(ctx context.Context, b *pipeline.Gathered, epoch int) (
 			return l, t.explain(err, b)
 		}
 		reduce = func(grads []kernels.Tensor) (err error) {
-			l.shared, err = t.sums.reduce(ctx, dist.At{Epoch: epoch, Step: b.Step}, own, grads)
-			return err
+			at := dist.At{Epoch: epoch, Step: b.Step}
+			if l.shared, err = t.sums.reduce(ctx, at, own, grads); err != nil || !t.learnt.any() {
+				return err
+			}
+			return t.learntSums.reduce(ctx, t, at, b)
 		}
 	}
 	if err := t.step.Update(t.Rate(), reduce); err != nil {

@@ -163,11 +163,18 @@ func openNetwork(
 	}()
 	n.c.Dir = dir
 	if n.c.learnt.any() {
+		switch owners, workers := dir.Owners(), h.Group.Size(); {
+		case owners == 0 && workers > 1:
+			return nil, dir.About(errors.New("its learnt rows are of one worker, which needs the whole dataset; give that"))
+		case max(owners, 1) != workers:
+			return nil, dir.About(fmt.Errorf("its learnt rows are dealt out among %d workers, and there are %d here; use as many",
+				owners, workers))
+		}
 		if n.release, err = dir.Share(); err != nil {
 			return nil, err
 		}
 	}
-	n.c.place()
+	n.c.place(run.WorkerDir(dir.Path(), h.Group.Rank()))
 	n.c.eval.Dir, n.c.eval.FS, n.c.eval.Hold = o.Scratch, nil, o.Hold
 	if err := n.c.eval.CheckHold(); err != nil {
 		return nil, dir.About(err)
@@ -214,6 +221,9 @@ func (n *Network) load(ctx context.Context, u run.Use) error {
 // take loads the parts of a checkpoint that the network consists of.
 func (n *Network) take(ctx context.Context, s *checkpoint.State, u run.Use) (err error) {
 	t, at := n.c, new(run.Progress)
+	if t.learnt.any() {
+		run.OwnMeta(s.Meta, t.Hooks.Group.Rank(), embeddingsKey)
+	}
 	used := append(t.NetworkParts(at), learntState{t.learnt, at})
 	if n.other { // its steps and its seal differ from the run's
 		if err := json.Unmarshal([]byte(s.Meta[progressKey]), at); err != nil {

@@ -39,12 +39,15 @@ type reusedFile struct {
 	Audited []run.AuditSums `json:"audited,omitempty"`
 }
 
-// keys returns the keys of metadata that have a value of each worker's own.
-func (u *reuse) keys() []string {
-	if !u.any() {
-		return nil
+// ownKeys returns run.About.Own.
+func (c *core) ownKeys() (keys []string) {
+	if c.reuse.any() {
+		keys = append(keys, reusedKey)
 	}
-	return []string{reusedKey}
+	if c.owned() {
+		keys = append(keys, embeddingsKey)
+	}
+	return keys
 }
 
 func reusedPath(dir *run.Dir, updates int) string {

@@ -3,6 +3,8 @@ package graph
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/zeebo/xxh3"
@@ -10,6 +12,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/spill"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/dist"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/run"
 )
@@ -51,6 +54,8 @@ type trainer struct {
 	evaluated cachetier.Disk    // reading for evaluation
 	before    before
 	sums      sums
+
+	learntSums learntSums
 }
 
 // before has the counters that a resumed run goes on from.
@@ -76,7 +81,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hoo
 // Place implements run.Workload: it puts the files of the tables and of the evaluator in the run
 // directory, and makes the disk space for rows of later windows.
 func (t *trainer) Place(ctx context.Context) error {
-	t.place()
+	t.place(t.Dir.Path())
 	t.LockMemory(t.tiers.Stacks)
 	return t.spill(ctx)
 }
@@ -129,10 +134,37 @@ func (t *trainer) Hash(ctx context.Context, failed error) (string, error) {
 	}
 	h := xxh3.New()
 	t.model.AddTo(h)
-	if err := t.learnt.addTo(ctx, h); err != nil {
+	add := func(h *xxh3.Hasher) error { return t.learnt.addTo(ctx, h) }
+	if t.learnt.any() && t.Hooks.Group.Size() > 1 {
+		add = func(h *xxh3.Hasher) error { return t.addOwned(ctx, h) }
+	}
+	if err := add(h); err != nil {
 		return "", cmp.Or(failed, err)
 	}
 	return fmt.Sprintf("%016x", h.Sum64()), failed
+}
+
+// Close implements run.Workload.
+func (t *trainer) Close() {
+	t.learntSums.close(t.Backend)
+	t.core.Close()
+}
+
+// addOwned adds the rows of all workers to h: a hash of each worker's.
+func (t *trainer) addOwned(ctx context.Context, h *xxh3.Hasher) error {
+	rows := xxh3.New()
+	if err := t.learnt.addTo(ctx, rows); err != nil {
+		return err
+	}
+	own, g := binary.LittleEndian.AppendUint64(nil, rows.Sum64()), t.Hooks.Group
+	all, err := g.Gather(ctx, dist.At{}, own)
+	if errors.Is(err, dist.ErrStopped) && !g.Ended() { // the run is over, and the next exchange goes on
+		all, err = g.Gather(ctx, dist.At{}, own)
+	}
+	for _, text := range all {
+		h.Write(text)
+	}
+	return err
 }
 
 // spill makes the disk space for rows of later windows. If there is none, a note says why.

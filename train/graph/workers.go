@@ -81,7 +81,12 @@ func (c *core) parts() *tiers.Parts {
 	}
 	var place func(t int, v uint32) uint32
 	if c.data.OwnPart() != nil {
-		place = func(t int, v uint32) uint32 { return owners[t].RowOf(v) }
+		place = func(t int, v uint32) uint32 {
+			if c.data.Input(t).Features == nil { // a table of learnt rows has places for all nodes
+				return v
+			}
+			return owners[t].RowOf(v)
+		}
 	}
 	p := &tiers.Parts{Parts: sample.Parts{
 		Rank: g.Rank(), Workers: g.Size(),
@@ -144,8 +149,6 @@ func (c *core) checkPart(ctx context.Context) error {
 	case g.Size() != part.Parts || part.Index != g.Rank():
 		return about(fmt.Errorf("it is part %d of %d, and worker %d of %d cannot train on it alone; give the directory of all parts, and {dist} local:%d",
 			part.Index, part.Parts, g.Rank(), g.Size(), part.Parts))
-	case c.data.Learns():
-		return about(errors.New("it is a part, and networks with learnt rows need the whole dataset"))
 	case c.History && c.HistoryAudit > 0:
 		return about(fmt.Errorf("{history_audit} %d: an audit reads the lists of all nodes, and it is a part; "+
 			"leave {history_audit} out", c.HistoryAudit))
@@ -159,6 +162,17 @@ func (c *core) checkPart(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// owned reports whether each worker has the learnt rows of its own nodes alone.
+func (c *core) owned() bool { return c.Hooks.Group.Size() > 1 && c.data.Learns() }
+
+// ownedPart returns the part of the nodes whose rows this worker has, or nil if it has all.
+func (c *core) ownedPart() *store.Part {
+	if part := c.data.OwnPart(); part != nil || !c.owned() {
+		return part
+	}
+	return &store.Part{Index: c.Hooks.Group.Rank(), Parts: c.Hooks.Group.Size(), Owner: store.ByRule}
 }
 
 // share returns a function that gives this worker's part of n seeds; nil where one worker trains.

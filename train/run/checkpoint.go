@@ -80,12 +80,12 @@ func (d *Driver) resume(ctx context.Context) error {
 		if err := d.startOver(ctx); err != nil {
 			return err
 		}
-		return d.lead(ctx, "")
+		return d.lead(ctx, nil)
 	}
 	if err := d.work.Resumed(ctx, left); err != nil {
 		return err
 	}
-	return d.lead(ctx, left[len(left)-1])
+	return d.lead(ctx, left)
 }
 
 // load restores the run from a checkpoint. If CheckProgress or a part refuses the checkpoint, load

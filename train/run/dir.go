@@ -285,6 +285,15 @@ func (d *Dir) Path() string { return d.path }
 // run returns the directory to resume the run with.
 func (d *Dir) run() string { return cmp.Or(d.of, d.path) }
 
+// Owners returns the number of workers that each have the learnt rows of their own nodes, in
+// WorkerDir; 0: the run has no such rows.
+func (d *Dir) Owners() int {
+	if _, err := d.fs.Stat(d.File(EmbeddingDir)); err != nil || d.record == nil || d.record.Workers < 2 {
+		return 0
+	}
+	return d.record.Workers
+}
+
 // FS returns the file system that the run is on.
 func (d *Dir) FS() vfs.FS { return d.fs }
 

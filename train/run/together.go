@@ -197,6 +197,16 @@ func ownKey(rank int, key string) string {
 	return ofWorker(rank) + "." + strings.TrimPrefix(key, "gnnstore.")
 }
 
+// OwnMeta replaces worker 0's values of keys, of About.Own, in the metadata of a checkpoint by
+// another worker's, if there are some.
+func OwnMeta(meta map[string]string, rank int, keys ...string) {
+	for _, key := range keys {
+		if own, ok := meta[ownKey(rank, key)]; ok {
+			meta[key] = own
+		}
+	}
+}
+
 // apart reports whether the state of other workers cannot be saved any more. Then no checkpoint can
 // be made.
 func (d *Driver) apart() bool { return d.Hooks.Group.Ended() && len(d.about.Own) > 0 }
@@ -260,19 +270,21 @@ func (d *Driver) join(ctx context.Context, s *checkpoint.State) error {
 
 // restored is the state of a run that is resumed, as worker 0 has it.
 type restored struct {
-	Checkpoint []byte  `json:"checkpoint"` // the file
-	Epochs     []Epoch `json:"epochs"`
+	Checkpoint []byte   `json:"checkpoint"` // the file
+	Epochs     []Epoch  `json:"epochs"`
+	Left       []string `json:"left"` // the checkpoints that there are
 }
 
-// lead sends the checkpoint that worker 0 has loaded to the others; none if name is empty.
-func (d *Driver) lead(ctx context.Context, name string) error {
+// lead sends the newest of the checkpoints that are left, which worker 0 has loaded, to the others;
+// none if there are none.
+func (d *Driver) lead(ctx context.Context, left []string) error {
 	if d.Hooks.Group.Size() == 1 {
 		return nil
 	}
-	r := restored{Epochs: d.Result.Epochs}
-	if name != "" {
+	r := restored{Epochs: d.Result.Epochs, Left: left}
+	if len(left) > 0 {
 		var err error
-		if r.Checkpoint, err = readFile(d.Dir.fs, d.Dir.File(name)); err != nil {
+		if r.Checkpoint, err = readFile(d.Dir.fs, d.Dir.File(left[len(left)-1])); err != nil {
 			return err
 		}
 	}
@@ -313,6 +325,9 @@ func (d *Driver) follow(ctx context.Context) error {
 	if err := d.load(ctx, &checkpoint.State{Tensors: tensors, Meta: meta}); err != nil {
 		return err
 	}
+	if err := d.work.Resumed(ctx, r.Left); err != nil {
+		return err
+	}
 	return d.Dir.keepHistory(d.Updates(), d.KeepCheckpoints+1)
 }
 
@@ -324,11 +339,7 @@ func (d *Driver) own(meta map[string]string) error {
 		return fmt.Errorf("no progress to resume from: %s: %w", d.about.Progress, err)
 	}
 	rank := d.Hooks.Group.Rank()
-	for _, key := range d.about.Own {
-		if own, ok := meta[ownKey(rank, key)]; ok {
-			meta[key] = own
-		}
-	}
+	OwnMeta(meta, rank, d.about.Own...)
 	if own := meta[ofWorker(rank)]; own != "" && d.Record.Workers == d.Hooks.Group.Size() {
 		meta[d.about.Progress] = own
 		return nil

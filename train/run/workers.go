@@ -105,7 +105,7 @@ func (o Options) validateWorkers() []error {
 	return errs
 }
 
-// CheckLearnt refuses learnt rows where there are several workers: learns reports whether a type
+// CheckLearnt refuses learnt rows that several workers cannot train: learns reports whether a type
 // has some.
 func (o WorkerOptions) CheckLearnt(learns bool) error {
 	if o.Spread() && o.Parallel == AutoParallel {
@@ -114,9 +114,9 @@ func (o WorkerOptions) CheckLearnt(learns bool) error {
 			return o.CheckLearnt(learns)
 		})
 	}
-	if o.Spread() && learns {
-		return fmt.Errorf("{dist} %s: each worker would change its own copy of learnt rows; "+
-			"give the types {input} TYPE=table or TYPE=constant, or leave {dist} out", o.Dist)
+	if o.Spread() && learns && o.Parallel != ByParts {
+		return fmt.Errorf("{dist} %s: each worker would change its own copy of learnt rows; take {parallel} %s, "+
+			"or give the types {input} TYPE=table or TYPE=constant", o.Dist, ByParts)
 	}
 	return nil
 }
