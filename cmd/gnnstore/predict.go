@@ -286,11 +286,9 @@ func (o *predictOptions) together(
 	if err := dir.Close(); err != nil {
 		return err
 	}
-	switch {
-	case o.what == graph.Scores || o.pairs != "" || o.top > 0:
-		return misuse(fmt.Errorf("--what scores, --pairs and --top: %s holds parts; give the whole dataset", path))
-	case learnt.Edges() && o.what != graph.Embeddings:
-		return misuse(fmt.Errorf("%s holds parts, over which --what embeddings predicts; give the whole dataset to predict edges", path))
+	ofEdges := learnt.Edges() && o.what != graph.Embeddings
+	if o.what == graph.Scores || o.pairs != "" || o.top > 0 || ofEdges {
+		return misuse(fmt.Errorf("%s, and several workers predict nodes alone; take --what embeddings", all.why()))
 	}
 	predict := func(ctx context.Context, stdout, stderr io.Writer, g *dist.Group) error {
 		own := *o
@@ -347,11 +345,6 @@ func (o *predictOptions) askGraph(ctx context.Context, p *progress, u *usedRun, 
 		case n.Numbers():
 			o.what = graph.Values
 		}
-	}
-	ofPairs := o.what == graph.Scores && n.Links() || n.Edges() && o.what != graph.Embeddings
-	if workers := o.group.Size(); workers > 1 && ofPairs {
-		return nil, misuse(fmt.Errorf("--what %s: the learnt rows of the run are dealt out among %d workers, "+
-			"which predict nodes alone; take --what embeddings", o.what, workers))
 	}
 	if o.what == graph.Scores && n.Links() {
 		return o.askScores(ctx, p, u, out)

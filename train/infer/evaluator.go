@@ -187,23 +187,6 @@ func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
 	return e
 }
 
-// own returns what this worker owns of the rows of an input: all, or where workers own rows, its own.
-func (e *Evaluator) own(input int) store.Own {
-	if own := e.data.Own(input); !own.Whole() || e.Owned == nil {
-		return own
-	}
-	return e.Owned.TableRows() // owners of a whole go by the rule
-}
-
-// mostOwned returns the number of nodes of type t of the worker that owns most.
-func (e *Evaluator) mostOwned(t int) int64 {
-	nodes := int64(e.data.Types[t].Nodes)
-	if own := e.own(t); !own.Whole() {
-		return own.Owners.Most(nodes)
-	}
-	return nodes
-}
-
 // rowBytes returns the bytes of the rows that layer l makes of so many nodes of each type, 0 where
 // there is no such layer.
 func (e *Evaluator) rowBytes(l int, nodes func(t int) int64) (bytes int64) {

@@ -100,6 +100,23 @@ func (e *Evaluator) byOwners(
 	return nil
 }
 
+// own returns what this worker owns of the rows of an input: all, unless workers own rows.
+func (e *Evaluator) own(input int) store.Own {
+	if own := e.data.Own(input); !own.Whole() || e.Owned == nil {
+		return own
+	}
+	return e.Owned.TableRows() // owners of a whole go by the rule
+}
+
+// mostOwned returns the number of nodes of type t of the worker that owns most.
+func (e *Evaluator) mostOwned(t int) int64 {
+	nodes := int64(e.data.Types[t].Nodes)
+	if own := e.own(t); !own.Whole() {
+		return own.Owners.Most(nodes)
+	}
+	return nodes
+}
+
 // openOwners begins a pass. closed ends it.
 func (e *Evaluator) openOwners(ctx context.Context) (o *owners, closed func(), err error) {
 	o = &owners{e: e, send: make([][]byte, e.Workers.Of), tables: slices.Clone(e.tables[:len(e.data.Types)])}
