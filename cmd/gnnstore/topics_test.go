@@ -67,11 +67,12 @@ func TestTopicsReadWell(t *testing.T) {
 func TestOptionsTopic(t *testing.T) {
 	o := run.DefaultOptions().ForFlags()
 	want := "# Options: every flag of train that sets an option of a run\n\n" +
-		"`gnnstore train --help` shows them too, and --run, --resume, --listen, --plan and --json. A run\n" +
-		"records its options in run.json. A resumed run keeps those that stay, and refuses other values. It\n" +
-		"may change `--epochs`, but not with `--schedule cosine`, and leave out `--init` and `--init-rows`.\n" +
-		"Some options are chosen by the data if they are not given: see [training](training.md). Defaults\n" +
-		"are those of networks for graphs; networks for [streams](streams.md) have others.\n\n" +
+		"`gnnstore train --help` shows them too, and --run, --resume, --listen, --plan, --network and --json.\n" +
+		"A run records its options in run.json. A resumed run keeps those that stay, and refuses other\n" +
+		"values. It may change `--epochs`, but not with `--schedule cosine`, and leave out `--init` and\n" +
+		"`--init-rows`. Some options are chosen by the data if they are not given: see\n" +
+		"[training](training.md). Defaults are those of networks for graphs; networks for\n" +
+		"[streams](streams.md) have others.\n\n" +
 		"## Example\n\n" +
 		"    $ gnnstore generate reddit graph.gnn --nodes 20k --edges 100k --undirected\n" +
 		"    $ gnnstore train graph.gnn --fanout 5,5 --hidden 16 --epochs 1 --run runs/first\n" +

@@ -21,44 +21,45 @@ import (
 
 // spread is a setting in which both ways of several workers are run.
 type spread struct {
-	graph    string  // arxiv, or papers
+	graph    string  // arxiv, papers or reddit
 	workers  int     // of this process; if gbit is set, on a machine each
 	gbit     float64 // of the wire of a machine
 	hot      int     // percent of the rows in the memory of all workers together; 100: all
 	diskRate string  // of the disk of a worker
 	batch    int
+	steps    int // of an epoch
 }
 
 // spreads are the settings of parallel.
 var spreads = []spread{
-	{graph: "arxiv", workers: 2, hot: 100, batch: 1024},
-	{graph: "arxiv", workers: 4, hot: 100, batch: 1024},
-	{graph: "arxiv", workers: 4, hot: 20, batch: 1024},
-	{graph: "papers", workers: 2, hot: 100, batch: 2000},
-	{graph: "papers", workers: 4, hot: 20, batch: 2000},
-	{graph: "papers", workers: 2, hot: 10, batch: 2000},
-	{graph: "papers", workers: 4, hot: 20, batch: 400, diskRate: "200MB,2000"},
-	{graph: "papers", workers: 2, hot: 20, batch: 400, diskRate: "100MB,1000"},
-	{graph: "arxiv", workers: 4, gbit: 1, hot: 100, batch: 1024},
-	{graph: "arxiv", workers: 4, gbit: 0.1, hot: 100, batch: 1024},
-	{graph: "papers", workers: 4, gbit: 1, hot: 20, batch: 2000},
-	{graph: "papers", workers: 4, gbit: 1, hot: 20, batch: 400, diskRate: "100MB,1000"},
-	{graph: "papers", workers: 4, gbit: 0.1, hot: 20, batch: 400, diskRate: "100MB,1000"},
-	{graph: "papers", workers: 4, gbit: 0.1, hot: 20, batch: 400, diskRate: "400MB,20000"},
-	{graph: "papers", workers: 2, gbit: 10, hot: 10, batch: 400, diskRate: "100MB,1000"},
+	{graph: "arxiv", workers: 2, hot: 100, batch: 1024, steps: 40},
+	{graph: "arxiv", workers: 4, hot: 100, batch: 1024, steps: 40},
+	{graph: "arxiv", workers: 4, hot: 20, batch: 1024, steps: 40},
+	{graph: "papers", workers: 2, hot: 100, batch: 2000, steps: 40},
+	{graph: "papers", workers: 4, hot: 20, batch: 2000, steps: 8},
+	{graph: "papers", workers: 2, hot: 10, batch: 2000, steps: 8},
+	{graph: "reddit", workers: 4, hot: 20, batch: 400, steps: 8},
+	{graph: "reddit", workers: 4, hot: 20, batch: 400, steps: 4, diskRate: "200MB,2000"},
+	{graph: "arxiv", workers: 4, gbit: 1, hot: 100, batch: 1024, steps: 40},
+	{graph: "arxiv", workers: 4, gbit: 0.1, hot: 100, batch: 1024, steps: 20},
+	{graph: "papers", workers: 4, gbit: 1, hot: 20, batch: 2000, steps: 8},
+	{graph: "reddit", workers: 4, gbit: 1, hot: 20, batch: 400, steps: 4, diskRate: "200MB,2000"},
+	{graph: "reddit", workers: 4, gbit: 0.1, hot: 20, batch: 400, steps: 4, diskRate: "200MB,2000"},
+	{graph: "reddit", workers: 4, gbit: 0.1, hot: 20, batch: 400, steps: 8},
+	{graph: "reddit", workers: 2, gbit: 10, hot: 20, batch: 400, steps: 4, diskRate: "200MB,2000"},
 }
 
-const (
-	spreadSteps  = 10 // of an epoch
-	spreadEpochs = 3  // the first is left out: it fills caches
-)
+// spreadRows has the bytes of all feature rows of each graph.
+var spreadRows = map[string]int64{"arxiv": 169_343 * 256, "papers": 2_000_000 * 256, "reddit": 230_000 * 2 * 602}
+
+const spreadEpochs = 3 // the first is left out: it fills caches
 
 func (s spread) String() string {
 	text := fmt.Sprintf("%s, local:%d", s.graph, s.workers)
 	if s.gbit > 0 {
 		text = fmt.Sprintf("%s, %d machines, %g Gbit/s", s.graph, s.workers, s.gbit)
 	}
-	text += fmt.Sprintf(", %d seeds", s.batch)
+	text += fmt.Sprintf(", %d steps of %d seeds", s.steps, s.batch)
 	if s.hot < 100 {
 		text += fmt.Sprintf(", %d %% of the rows", s.hot)
 	}
@@ -71,7 +72,7 @@ func (s spread) String() string {
 // args returns the options of training, but for the way and the run.
 func (s spread) args(rows int64) []string {
 	args := []string{
-		"--fanout", "10,10", "--hidden", "64", "--batch", strconv.Itoa(s.batch), "--epoch-steps", strconv.Itoa(spreadSteps),
+		"--fanout", "10,10", "--hidden", "64", "--batch", strconv.Itoa(s.batch), "--epoch-steps", strconv.Itoa(s.steps),
 		"--seed", "1",
 		"--eval", "sampled", "--eval-nodes", "100", "--eval-every", "100", "--json",
 	}
@@ -82,7 +83,7 @@ func (s spread) args(rows int64) []string {
 		processes = int64(s.workers)
 	}
 	if s.hot < 100 {
-		memory := int64(s.workers) * 230 / processes // more would keep the files of papers in the page cache
+		memory := int64(s.workers) * 320 / processes // much more would keep the files of papers in the page cache
 		if s.graph == "arxiv" {
 			memory = 2048
 		}
@@ -109,17 +110,23 @@ func (b *bench) parallel(ctx context.Context) (err error) {
 	if os.Geteuid() != 0 {
 		return errors.New("it makes network namespaces: start it as root")
 	}
-	data := map[string]string{"arxiv": b.path("arxiv.gnn"), "papers": b.path("papers.gnn")}
+	data := map[string]string{}
+	for graph := range spreadRows {
+		data[graph] = b.path(graph + ".gnn")
+	}
 	raw := filepath.Join(os.Getenv("GNNSTORE_DATA"), "ogbn_arxiv")
 	err = b.binary.Run(ctx, "ingest", "ogb", raw, data["arxiv"],
 		"--undirected", "--order", "degree", "--features", "fastrp:128")
 	if err == nil {
-		err = b.binary.Run(ctx, "generate", "papers100m", data["papers"], "--nodes", "2M", "--edges", "28M")
+		err = b.binary.Run(ctx, "generate", "papers100m", data["papers"], "--nodes", "2M", "--edges", "28M",
+			"--train", "0.1", "--valid", "0.01", "--test", "0.01")
+	}
+	if err == nil {
+		err = b.binary.Run(ctx, "generate", "reddit", data["reddit"], "--nodes", "230k", "--edges", "6M", "--undirected")
 	}
 	if err != nil {
 		return err
 	}
-	rows := map[string]int64{"arxiv": 169_343 * 256, "papers": 2_000_000 * 256}
 	mpi, err := cli.BuildTagged(ctx, b.dir, "mpi")
 	if err != nil {
 		return err
@@ -143,7 +150,7 @@ func (b *bench) parallel(ctx context.Context) (err error) {
 		if len(b.settings) > 0 && !slices.Contains(b.settings, strconv.Itoa(i+1)) {
 			continue
 		}
-		j, err := w.judge(ctx, s, data[s.graph], rows[s.graph], fmt.Sprintf("s%d", i))
+		j, err := w.judge(ctx, s, data[s.graph], spreadRows[s.graph], fmt.Sprintf("s%d", i))
 		if err != nil {
 			return fmt.Errorf("%v: %w", s, err)
 		}
@@ -236,13 +243,13 @@ func (w *wires) judge(ctx context.Context, s spread, data string, rows int64, na
 				return j, fmt.Errorf("weights %s by %s, and %s before", r.ParamsXXH3, way, weights)
 			}
 			for _, e := range r.Epochs[1:] {
-				j.seconds[way] = append(j.seconds[way], e.Seconds/spreadSteps)
+				j.seconds[way] = append(j.seconds[way], e.Seconds/float64(s.steps))
 			}
 			read := int64(0)
 			for _, n := range r.Workers.DiskBytes {
 				read += n
 			}
-			steps := float64(spreadSteps * spreadEpochs)
+			steps := float64(s.steps * spreadEpochs)
 			j.sent[way] = float64(slices.Max(r.Workers.SentBytes)) / steps
 			j.read[way] = float64(read) / steps / float64(s.workers)
 			if err := os.RemoveAll(of); err != nil {

@@ -36,7 +36,8 @@ func (g *Group) Measure(ctx context.Context) (bytesPerSecond, latency float64, e
 		if took, err = c.timed(ctx, bytes); err != nil {
 			break
 		}
-		bytesPerSecond = max(bytesPerSecond, float64(max(bytes/others, 1)*others)/max(took-latency, took/2))
+		// The largest messages count: small ones may be no more than what buffers on the way hold.
+		bytesPerSecond = float64(max(bytes/others, 1)*others) / (took - min(latency, took/10))
 		if took >= measureEnough.Seconds() || bytes >= measureMost {
 			break
 		}

@@ -73,6 +73,28 @@ func (t *Tiers) planJoin(d plan.Demand, b plan.Budget) (bytes int64) {
 	return bytes
 }
 
+// takeJoin decides whether an epoch goes by horizons, where b is the budget without them. It sets
+// d.Join, and returns the budget.
+func (t *Tiers) takeJoin(d *plan.Demand, b plan.Budget) plan.Budget {
+	if d.Join = t.planJoin(*d, b); d.Join == 0 {
+		return b
+	}
+	with, err := d.Split(t.total, plan.Budget{
+		Topology: t.TopologyBytes, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes,
+	})
+	switch {
+	case err == nil && t.judgeJoin(*d, with):
+		return with
+	case err == nil:
+		d.Join, t.join = 0, joining{}
+	default: // there is no room for it
+		why := fmt.Sprintf("a spill of %s takes %s of memory, and there is no room for that: rows are read by windows",
+			kernels.FormatBytes(t.join.options.Bytes), kernels.FormatBytes(d.Join))
+		d.Join, t.join = 0, joining{why: why}
+	}
+	return b
+}
+
 // sizeJoin sets the sizes of horizons for w, with a spill of size bytes, and returns the memory
 // that they take.
 func (t *Tiers) sizeJoin(d plan.Demand, b plan.Budget, w plan.Ways, size int64) (bytes int64) {

@@ -294,21 +294,7 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 	if err != nil {
 		return t.data.Set.About(err)
 	}
-	if d.Join = t.planJoin(d, budget); d.Join > 0 {
-		with, err := d.Split(t.total, plan.Budget{
-			Topology: t.TopologyBytes, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes,
-		})
-		switch {
-		case err == nil && t.judgeJoin(d, with):
-			budget = with
-		case err == nil:
-			d.Join, t.join = 0, joining{}
-		default: // there is no room for it
-			why := fmt.Sprintf("a spill of %s takes %s of memory, and there is no room for that: rows are read by windows",
-				kernels.FormatBytes(t.join.options.Bytes), kernels.FormatBytes(d.Join))
-			d.Join, t.join = 0, joining{why: why}
-		}
-	}
+	budget = t.takeJoin(&d, budget)
 	t.Budget = budget
 	parts := d.Divide(budget)
 	for i, r := range relations {
