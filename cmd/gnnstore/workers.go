@@ -155,8 +155,8 @@ func planWorkers(ctx context.Context, stdout io.Writer, ds *store.Dataset, o *tr
 			printf(stdout, "%s is refused: %s\n", w.Way, w.Refused)
 		}
 	}
-	printf(stdout, "\nthe fastest: --parallel %s", p.Fastest)
-	if p.Way != p.Fastest {
+	printf(stdout, "\nadvised: --parallel %s", p.Advised)
+	if p.Way != p.Advised {
 		printf(stdout, "; the run takes %s", p.Way)
 	}
 	printf(stdout, ", limited by %s\nan epoch of %s steps: about %s; judged by %d steps that were drawn\n", p.LimitingStage,

@@ -168,7 +168,7 @@ func TestWorkersPlan(t *testing.T) {
 	require.Regexp(t, `(?m)^ +takes +processors +disk +network +computing +drawing +gathering$`, stdout)
 	require.Regexp(t, `(?m)^ +independent( +[\d.]+ m?s){7}$`, stdout)
 	require.Regexp(t, `(?m)^ +parts( +[\d.]+ m?s){7}$`, stdout)
-	require.Contains(t, stdout, "\nthe fastest: --parallel independent, limited by computing\nan epoch of ")
+	require.Contains(t, stdout, "\nadvised: --parallel independent, limited by computing\nan epoch of ")
 	code, stdout, stderr = gnnstore(t, append(plan, "--dist", "mpi:3", "--parallel", "parts", "--json")...)
 	require.Zero(t, code, stderr)
 	var p graph.WorkersPlan
@@ -177,7 +177,7 @@ func TestWorkersPlan(t *testing.T) {
 	for _, key := range []string{
 		"dataset", "options", "workers", "workers_of_machine", "memory", "link", "bytes_per_second", "latency_seconds", "link_from", "steps", "drawn",
 		"ways", "way", "seconds", "limiting_stage", "stages", "name", "input_rows", "sent_bytes", "ids", "lists", "rows", "gradients", "row_bytes",
-		"list_bytes", "most_sent_bytes", "most_read_bytes", "fastest", "epoch_seconds",
+		"list_bytes", "most_sent_bytes", "most_read_bytes", "advised", "epoch_seconds",
 	} {
 		require.Contains(t, stdout, fmt.Sprintf("%q:", key))
 	}

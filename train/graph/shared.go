@@ -412,7 +412,7 @@ func (c *core) choose(
 	ctx context.Context, all []workerOf, link plan.Link, machine int,
 ) (*run.ParallelChoice, error) {
 	choice := &run.ParallelChoice{Link: link, Ways: c.compare(all, link, machine)}
-	best := plan.Fastest(choice.Ways)
+	best := plan.Choose(choice.Ways)
 	if best < 0 { // Open will fail likewise
 		choice.Way, choice.Reason = run.Independent, choice.Ways[0].Refused
 	} else {

@@ -64,7 +64,7 @@ func TestAutoParallel(t *testing.T) {
 				require.Equal(t, chosen.Options.Parallel, chosen.AutoParallel.Way)
 				require.Len(t, chosen.AutoParallel.Ways, len(run.ParallelWays))
 				require.Positive(t, chosen.AutoParallel.Link.BytesPerSecond)
-				best := chosen.AutoParallel.Ways[plan.Fastest(chosen.AutoParallel.Ways)]
+				best := chosen.AutoParallel.Ways[plan.Choose(chosen.AutoParallel.Ways)]
 				require.Equal(t, chosen.AutoParallel.Way, best.Way)
 				for rank := range workers {
 					require.Equal(t, []string{chosen.AutoParallel.Reason}, notes[rank])
@@ -193,7 +193,7 @@ func TestWorkersPlan(t *testing.T) {
 	asked.Parallel = run.ByParts
 	p, err := MakeWorkersPlan(t.Context(), ds, asked, &plan.Link{BytesPerSecond: 1e3})
 	require.NoError(t, err)
-	require.Equal(t, []string{run.ByParts, run.Independent}, []string{p.Way, p.Fastest})
+	require.Equal(t, []string{run.ByParts, run.Independent}, []string{p.Way, p.Advised})
 	require.Equal(t, slow.Ways[1].Sent, p.Ways[1].Sent)
 	p, err = MakeWorkersPlan(t.Context(), ds, o, nil)
 	require.NoError(t, err)

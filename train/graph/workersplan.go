@@ -26,9 +26,9 @@ type WorkersPlan struct {
 	Steps    int           `json:"steps"` // of an epoch
 	Drawn    int           `json:"drawn"` // steps that the figures come from
 	Ways     []plan.Shared `json:"ways"`
-	Fastest  string        `json:"fastest"` // of Ways
-	// Way is the way that the run takes: the fastest, unless the options name one. The figures
-	// below are of this way.
+	Advised  string        `json:"advised"` // what auto takes
+	// Way is the way that the run takes: Advised, unless the options name one. The figures below
+	// are of this way.
 	Way           string  `json:"way"`
 	Seconds       float64 `json:"seconds"` // of a step
 	EpochSeconds  float64 `json:"epoch_seconds"`
@@ -74,17 +74,17 @@ func MakeWorkersPlan(
 	defer c.Close()
 	p.Options, p.Memory, p.Steps, p.Ways = c.Options, c.tiers.Budget, c.task.Steps(), c.shared
 	p.Drawn = min(tracedSteps, p.Steps)
-	best := plan.Fastest(p.Ways)
+	best := plan.Choose(p.Ways)
 	if best < 0 {
 		return nil, fmt.Errorf("{dist} %s: %s", o.Dist, p.Ways[0].Refused)
 	}
-	p.Fastest = p.Ways[best].Way
+	p.Advised = p.Ways[best].Way
 	if i := slices.IndexFunc(p.Ways, func(w plan.Shared) bool { return w.Way == o.Parallel }); i >= 0 {
 		best = i
 	}
 	taken := &p.Ways[best]
 	if taken.Refused != "" {
-		return nil, fmt.Errorf("{parallel} %s: %s; {parallel} %s would work", taken.Way, taken.Refused, p.Fastest)
+		return nil, fmt.Errorf("{parallel} %s: %s; {parallel} %s would work", taken.Way, taken.Refused, p.Advised)
 	}
 	p.Way, p.Seconds, p.LimitingStage = taken.Way, taken.Seconds, taken.LimitingStage
 	p.EpochSeconds = p.Seconds * float64(p.Steps)

@@ -138,17 +138,20 @@ func TestWaysOfWorkers(t *testing.T) {
 		require.InDelta(t, max(0.2, 0.02+gradients.Gradients/link.BytesPerSecond), ways[0].Seconds, 0.001)
 		wire := (rows*7/8*row + 46e3*4 + 28e3*4 + gradients.Gradients) / link.BytesPerSecond
 		require.InDelta(t, max(wire, 0.0424), ways[1].Seconds, 0.001)
-		require.Equal(t, c.want, ways[plan.Fastest(ways)].Way, c.rate)
+		require.Equal(t, c.want, ways[plan.Choose(ways)].Way, c.rate)
 	}
 }
 
-func TestFastest(t *testing.T) {
+func TestChoose(t *testing.T) {
 	a, b := plan.Shared{Way: "a", Seconds: 1}, plan.Shared{Way: "b", Seconds: 2}
+	about := plan.Shared{Way: "about b", Seconds: 1.8}
 	no := plan.Shared{Way: "c", Refused: "why"}
-	require.Equal(t, -1, plan.Fastest(nil))
-	require.Equal(t, -1, plan.Fastest([]plan.Shared{no}))
-	require.Equal(t, 2, plan.Fastest([]plan.Shared{no, b, a}))
-	require.Equal(t, 0, plan.Fastest([]plan.Shared{a, a, no}), "the first of equals")
+	require.Equal(t, -1, plan.Choose(nil))
+	require.Equal(t, -1, plan.Choose([]plan.Shared{no}))
+	require.Equal(t, 2, plan.Choose([]plan.Shared{no, b, a}))
+	require.Equal(t, 0, plan.Choose([]plan.Shared{a, a, no}), "the first of equals")
+	require.Equal(t, 0, plan.Choose([]plan.Shared{b, about}), "it is not worth it")
+	require.Equal(t, 2, plan.Choose([]plan.Shared{b, about, a}))
 }
 
 func TestParseLink(t *testing.T) {
