@@ -108,8 +108,8 @@ func TestWorkersMisuse(t *testing.T) {
 		{"--dist local:2 --plan --network 1Gbit", "gnnstore: --network 1Gbit: it goes with --dist mpi:V; workers of one process exchange in memory\n"},
 		{"--dist local:2 --parallel alone", "gnnstore: --parallel alone: there are independent, parts and auto\n"},
 		{"--dist local:2 --parallel parts --sampler rw --plan", "gnnstore: --parallel parts: --sampler rw compares lists, which have different owners"},
-		{"--parallel auto", "gnnstore: --parallel auto: it goes with --dist\n"},
-		{"--dist local:2 --input node=embed:4", "--dist local:2: each worker would change its own copy of learnt rows; " +
+		{"--parallel parts", "gnnstore: --parallel parts: it goes with --dist\n"},
+		{"--dist local:2 --parallel independent --input node=embed:4", "--dist local:2: each worker would change its own copy of learnt rows; " +
 			"take --parallel parts, or give the types --input TYPE=table or TYPE=constant\n"},
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
@@ -151,8 +151,12 @@ func TestWorkersAuto(t *testing.T) {
 		require.Contains(t, stdout, "\n3 workers, "+way)
 		require.Equal(t, began.AutoParallel, record().AutoParallel)
 	}
+	code, _, stderr = gnnstore(t, "train", "--resume", "--run", dir, "--epochs", "6", "--parallel", "parts")
+	require.Zero(t, code, stderr)
+	code, _, stderr = gnnstore(t, "train", "--resume", "--run", dir, "--epochs", "7", "--dist", "off")
+	require.Zero(t, code, stderr, "one worker goes on with a run by parts")
 	other := map[string]string{"independent": "parts", "parts": "independent"}[way]
-	code, stdout, stderr = gnnstore(t, "train", "--resume", "--run", dir, "--epochs", "7", "--parallel", other)
+	code, stdout, stderr = gnnstore(t, "train", "--resume", "--run", dir, "--epochs", "8", "--dist", "local:3", "--parallel", other)
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "\n3 workers, "+other)
 }

@@ -120,7 +120,10 @@ func ResumeOptions(saved *Record, given *setting.Bound[Options]) (Options, error
 	if o.HistoryBytes == history.Rest { // the run replaced rest by a number
 		o.HistoryBytes = saved.Options.HistoryBytes
 	}
-	if o.Parallel == AutoParallel && saved.Options.Parallel != "" { // likewise
+	if !o.Spread() && !given.Given("parallel") { // one worker goes on
+		o.Parallel = Options{}.ForFlags().Parallel
+	}
+	if o.Parallel == AutoParallel && o.Spread() && saved.Options.Parallel != "" { // likewise
 		o.Parallel = saved.Options.Parallel
 	}
 	return o, o.Normalize()
