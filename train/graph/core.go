@@ -434,11 +434,12 @@ func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 		drawn.Layers, _ = c.reuse.rehearsal(b)
 		m.History, m.Slots = c.reuse.memory(), c.reuse.slotBytes()
 	}
-	if err := c.chooseParallel(ctx, b, m); err != nil {
+	ways := c.measures(m, anyEvaluation)
+	if err := c.chooseParallel(ctx, b, ways); err != nil {
 		return err
 	}
 	if c.internal.planned != nil {
-		if c.shared, err = c.comparePlanned(ctx, b, m); err != nil {
+		if c.shared, err = c.comparePlanned(ctx, b, ways); err != nil {
 			return err
 		}
 	}
@@ -470,6 +471,28 @@ func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 	d := c.tiers.Disk
 	c.eval.Tables = cachetier.Options{Engine: d.Kind, Readers: d.Depth, Direct: d.Direct, Costs: d.Costs, Faults: d.Faults}
 	return c.openAudit(ctx)
+}
+
+// measures returns m, and then the measures by which Open is tried again if the memory is too
+// little: see openTiers.
+func (c *core) measures(m tiers.Measure, anyEvaluation bool) []tiers.Measure {
+	all := []tiers.Measure{m}
+	if !anyEvaluation || c.internal.fixed != nil {
+		return all
+	}
+	full, o := c.eval.MemoryBytes(), c.eval.Options
+	less := func() {
+		e := m
+		e.Beside -= full - infer.New(c.data, c.step, c.task, o).MemoryBytes()
+		all = append(all, e)
+	}
+	if !c.eval.Sampled() {
+		o.ChunkBytes = leastChunk
+		less()
+	}
+	o.Bytes = 0
+	less()
+	return all
 }
 
 // learning returns the options of keeping learnt rows.

@@ -162,8 +162,9 @@ func distinct(asks []sample.Asks, of func(a *sample.Asks) []uint32) float64 {
 	return float64(len(slices.Compact(all)))
 }
 
-// costs returns what the ways cost worker rank, whose steps are computed in so many seconds.
-func (c *core) costs(t tracedAsks, rank, workers int, computing float64, m tiers.Measure) (w workerOf) {
+// costs returns what the ways cost worker rank, whose steps are computed in so many seconds. The
+// first of m by which the memory is enough counts.
+func (c *core) costs(t tracedAsks, rank, workers int, computing float64, m []tiers.Measure) (w workerOf) {
 	s, steps := c.sizes(t, rank), c.task.Steps()
 	w.Cores, w.Drawers, w.OwnDisk = runtime.GOMAXPROCS(0), c.Workers, c.DiskRate != ""
 	gradients := plan.GradientTraffic(c.Config.Weights(c.shape()), workers)
@@ -177,7 +178,12 @@ func (c *core) costs(t tracedAsks, rank, workers int, computing float64, m tiers
 		step.Sent.Gradients, step.Received.Gradients = gradients.Gradients, gradients.Gradients
 		of := wayOfWorker{}
 		var err error
-		if step.Reads, of.Group, err = c.tiers.StepReads(m, owners, wanted, steps); err != nil {
+		for _, m := range m {
+			if step.Reads, of.Group, err = c.tiers.StepReads(m, owners, wanted, steps); err == nil {
+				break
+			}
+		}
+		if err != nil {
 			of.Refused = strings.ReplaceAll(err.Error(), "\n", " ")
 		}
 		of.Step = step
@@ -238,7 +244,7 @@ func (c *core) computing(b *sample.Batch) (seconds float64, err error) {
 
 // comparePlanned compares the ways for workers that are not there.
 func (c *core) comparePlanned(
-	ctx context.Context, first *sample.Batch, m tiers.Measure,
+	ctx context.Context, first *sample.Batch, m []tiers.Measure,
 ) (ways []plan.Shared, err error) {
 	p := c.internal.planned
 	defer func() { p.rank = 0 }()
@@ -276,7 +282,7 @@ func (c *core) comparePlanned(
 
 // chooseParallel replaces the option AutoParallel by a way. All workers call it, and take the way
 // that worker 0 finds faster. b is the batch of the first step.
-func (c *core) chooseParallel(ctx context.Context, b *sample.Batch, m tiers.Measure) error {
+func (c *core) chooseParallel(ctx context.Context, b *sample.Batch, m []tiers.Measure) error {
 	g := c.Hooks.Group
 	if c.Parallel != run.AutoParallel || c.internal.planned != nil {
 		return nil
@@ -322,7 +328,7 @@ func (c *core) onlyWay() *run.ParallelChoice {
 
 // costsOfAll measures what the ways cost each worker, and the link between them.
 func (c *core) costsOfAll(
-	ctx context.Context, b *sample.Batch, m tiers.Measure,
+	ctx context.Context, b *sample.Batch, m []tiers.Measure,
 ) (all []workerOf, link plan.Link, machine int, err error) {
 	g := c.Hooks.Group
 	t, err := c.draw(ctx, g.Rank(), g.Size())

@@ -238,3 +238,20 @@ func TestTurns(t *testing.T) {
 		require.Equal(t, []int{want, 3}, []int{turn, most})
 	}
 }
+
+// TestAutoParallelTight: in the least memory that works, evaluation gets less of it, and the ways
+// are still compared.
+func TestAutoParallelTight(t *testing.T) {
+	ds, o := open(t, storetest.Communities(600, 4, 8, 16, 2)), small()
+	o.Epochs, o.MemoryBytes = 1, 30<<20
+	_, err := byWorkers(t, ds, 3, o, scratch(t), nil)
+	var short *plan.NotEnough
+	require.ErrorAs(t, err, &short)
+	o.MemoryBytes = 3 * (short.Least.Total + 1<<20)
+	path := filepath.Join(t.TempDir(), "run")
+	all, err := byWorkers(t, ds, 3, byEither(o), in(path), nil)
+	got := same(t, all, err)
+	choice := recordOf(t, path).AutoParallel
+	require.Empty(t, choice.Ways[0].Refused)
+	require.Equal(t, sameBy(t, ds, 3, o).ParamsXXH3, got.ParamsXXH3)
+}

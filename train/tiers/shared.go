@@ -1,6 +1,8 @@
 package tiers
 
 import (
+	"errors"
+
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/train/plan"
@@ -35,6 +37,9 @@ func (t *Tiers) StepReads(m Measure, workers int, w Wanted, steps int) (way plan
 	b, err := d.Split(t.total, plan.Budget{
 		Topology: t.TopologyBytes, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes,
 	})
+	if short := (*plan.NotEnough)(nil); errors.As(err, &short) {
+		short.Workers = t.hosted()
+	}
 	if err != nil {
 		return way, 0, err
 	}
