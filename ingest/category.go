@@ -223,7 +223,7 @@ func (c *Category) Of(t Token) (int32, error) {
 	return id, nil
 }
 
-// Unknown reports whether t is none of the values that are known beforehand.
+// Unknown reports whether names are known beforehand, and t is none of them.
 func (c *Category) Unknown(t Token) bool {
 	_, ok := c.ids[string(t.Text)]
 	return c.of != "" && !c.direct && !ok

@@ -59,8 +59,8 @@
 //
 // The way in which workers share a step, where they choose it or a plan compares: graph/shared.go
 // draws some steps; sample.Asks counts what goes to owners; dist.Group.Measure times exchanges;
-// tiers.StepReads estimates what is read; plan.Spread has the seconds of a step, and plan.Choose
-// takes a way.
+// tiers.StepReads estimates what is read; plan.Spread estimates the seconds of a step, and
+// plan.Choose takes a way.
 //
 // A gradient, where several workers train: the backend of each worker; dist.Group, which adds the
 // gradients up in the order of the workers; the optimizer of each, which makes the same weights of

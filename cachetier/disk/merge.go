@@ -28,7 +28,7 @@ func ParseCosts(text string) (Costs, error) {
 	return c, nil
 }
 
-// Slower returns the higher of each of two devices' costs.
+// Slower returns the costs of a device that is as slow as the slower of two, in reads and in bytes.
 func (c Costs) Slower(than Costs) Costs {
 	return Costs{max(c.SecondsPerRead, than.SecondsPerRead), min(c.BytesPerSecond, than.BytesPerSecond)}
 }

@@ -34,7 +34,7 @@ func ParseRate(text string) (*Rate, error) {
 	return &Rate{bytes: b * unit, transfers: t}, nil
 }
 
-// Costs returns the costs of the slower device.
+// Costs returns the costs of the device that r imitates.
 func (r *Rate) Costs() Costs { return Costs{SecondsPerRead: 1 / r.transfers, BytesPerSecond: r.bytes} }
 
 // Delay books a transfer of so many bytes on the device, and returns the time from now until it is

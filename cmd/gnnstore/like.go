@@ -13,8 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// like has what a dataset learnt of its columns, or the dataset that a run trained on: ingest
-// follows it.
+// like is a dataset for ingest to follow, with the encodings of its columns. A run stands for the
+// dataset that it trained on.
 type like struct {
 	table.Like
 	reversed bool // relations have reverses that ingest made
@@ -70,8 +70,8 @@ func likeOf(path string) (*like, error) {
 	return l, nil
 }
 
-// follow sets the options of edges and of rows that were not given as l's dataset was made. It
-// returns these options.
+// follow sets options of edges and rows to those that l's dataset was made with, unless they were
+// given. It returns the options that it changed.
 func (o *buildOptions) follow(l *like, given func(key string) bool) (set []string) {
 	undirected := false
 	for i := range l.Encodings.Relations {

@@ -23,21 +23,21 @@ func newPartition() *cobra.Command {
 		Short: "Divide a dataset into parts, one for each worker that trains",
 		Long: "Divide a dataset into parts, so that a machine stores only the parts of its own workers. The directory\n" +
 			"OUT, which must not exist, gets part-0.gnn, part-1.gnn, and so on. Each has the neighbour lists, the\n" +
-			"columns of edges and the features of its own nodes, and all labels and splits.\n\n" +
+			"columns of edges and the features of its own nodes, and all labels, splits and held-out edges.\n\n" +
 			"Give OUT to gnnstore train in place of the dataset: it starts one worker for each part. On each machine,\n" +
 			"OUT needs only the parts of that machine's workers.\n\n" +
 			"--by says which nodes a part gets:\n\n" +
 			"  rule  the first nodes, often the hubs, one by one, the others in blocks of 64; edges do not count\n" +
-			"  ldg   each node goes where most of its neighbours are, unless that part is full: linear deterministic\n" +
-			"        greedy, in five passes. No part has more than 1.03 times the mean of the nodes of a type that\n" +
-			"        train, nor of those that do not; its edges may be more. Neighbours of all types count, along the\n" +
+			"  ldg   each node goes where it has many neighbours and there is room: linear deterministic greedy, in\n" +
+			"        five passes. No part has more than 1.03 times the mean (rounded up) of the nodes of a type that\n" +
+			"        train, nor of the others; its edges may be more. Neighbours of all types count, along the\n" +
 			"        edges to the node: ingest edges of one direction with --undirected or --reverse\n" +
 			"  FILE  each line is the part of a node, a number from 0, as METIS's gpmetis writes it. Lines go by\n" +
 			"        ascending ids, as users know them; where ids are texts, by their order in the source. With several\n" +
 			"        node types give --by TYPE=FILE for each\n\n" +
 			"ldg and FILE take 9 bytes of memory a node. They number the nodes anew, part by part, so networks draw\n" +
 			"other neighbours and get other weights than from DATASET. Predictions have the ids of DATASET.\n\n" +
-			"Names, held-out edges and streams are not divided.",
+			"Names stay with DATASET. A dataset with a stream is refused.",
 		Example: "  gnnstore partition papers.gnn papers-parts --parts 4 --by ldg\n" +
 			"  gnnstore train papers-parts --dist local:4",
 		Args: exactArgs("DATASET", "OUT"),

@@ -272,9 +272,9 @@ func (o *predictOptions) together(
 ) error {
 	switch {
 	case o.plan:
-		return misuse(fmt.Errorf("--plan: %s, and a plan is of one worker", all.why()))
+		return misuse(fmt.Errorf("--plan: %s, and a plan is made for one worker; leave --plan out", all.why()))
 	case export.Format(o.format) == export.OGBLSC:
-		return misuse(fmt.Errorf("--format ogb-lsc: %s; take another", all.why()))
+		return misuse(fmt.Errorf("--format ogb-lsc: %s; take --format parquet, npy or csv", all.why()))
 	case !slices.Contains([]string{"all", "train", "valid", "test"}, o.nodes):
 		return misuse(fmt.Errorf("--nodes %s: %s; take all, train, valid or test", o.nodes, all.why()))
 	}
@@ -288,7 +288,7 @@ func (o *predictOptions) together(
 	}
 	ofEdges := learnt.Edges() && o.what != graph.Embeddings
 	if o.what == graph.Scores || o.pairs != "" || o.top > 0 || ofEdges {
-		return misuse(fmt.Errorf("%s, and several workers predict nodes alone; take --what embeddings", all.why()))
+		return misuse(fmt.Errorf("%s, and several workers predict only for nodes; take --what embeddings", all.why()))
 	}
 	predict := func(ctx context.Context, stdout, stderr io.Writer, g *dist.Group) error {
 		own := *o

@@ -121,7 +121,7 @@ var sourceRows = slices.Concat(
 			func(o *source) setting.Value { return setting.Word(&o.mag240m.FullFeatures) }),
 		only("mag240m", "row_order", "order of types in {full_features}: paper,author,institution or author,institution,paper",
 			func(o *source) setting.Value { return setting.Word(&o.mag240m.RowOrder) }),
-		only("table", "like", "a dataset or a run whose columns, categories, means and classes the tables follow, so that its network reads the same numbers; options of edges that are not given are as there (default none)",
+		only("table", "like", "a dataset, or a run: the tables take its columns, categories, means and classes, so that a network trained on it reads the same numbers; options of edges and {normalize} that are not given are taken from it, too (default none)",
 			func(o *source) setting.Value { return setting.Word(&o.likePath) }),
 		only("triples", "literals", "what literals become: node; or drop, which leaves out their triples (default node)",
 			func(o *source) setting.Value { return setting.Word(&o.triples.Literals) }),

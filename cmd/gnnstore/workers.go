@@ -86,7 +86,7 @@ func (o *trainOptions) parseNetwork(way dist.Way) (*plan.Link, error) {
 	case o.network == "":
 		return nil, nil
 	case !o.plan:
-		return nil, fmt.Errorf("--network %s: it goes with --plan; a run measures its network", o.network)
+		return nil, fmt.Errorf("--network %s: it goes with --plan; --parallel auto measures the network", o.network)
 	case way != dist.MPI:
 		return nil, fmt.Errorf("--network %s: it goes with --dist mpi:V; workers of one process exchange in memory", o.network)
 	}
@@ -148,7 +148,7 @@ func planWorkers(ctx context.Context, stdout io.Writer, ds *store.Dataset, o *tr
 	tabulate(stdout, rows)
 	fmt.Fprintln(stdout, "\na worker in a step, on average:")
 	tabulate(stdout, append([][]string{
-		{"", "feature rows", "rows read", "lists read", "ids sent", "lists sent", "rows sent", "gradients sent", "the most sent"},
+		{"", "feature rows", "rows read", "lists read", "ids sent", "lists sent", "rows sent", "gradients sent", "busiest worker sends"},
 	}, bytes...))
 	for _, w := range p.Ways {
 		if w.Refused != "" {

@@ -83,10 +83,10 @@ func TestLearntRowsOfWorkers(t *testing.T) {
 	require.Contains(t, stdout, "60 nodes of type node")
 	code, _, stderr = gnnstore(t, "predict", dir, filepath.Join(tmp, "x"), "--plan")
 	require.NotZero(t, code)
-	require.Contains(t, stderr, "--plan: the learnt rows of the run are dealt out among 3 workers, and a plan is of one worker\n")
+	require.Contains(t, stderr, "--plan: the learnt rows of the run are dealt out among 3 workers, and a plan is made for one worker; leave --plan out\n")
 	code, _, stderr = gnnstore(t, "train", "--resume", "--run", dir, "--epochs", "3", "--dist", "local:2")
 	require.NotZero(t, code)
-	require.Contains(t, stderr, "its learnt rows are dealt out among 3 workers, and there are 2 now; go on with --dist local:3\n")
+	require.Contains(t, stderr, "learnt rows of 3 workers, and there are 2 now; go on with --dist local:3, or mpi:3\n")
 	code, _, stderr = gnnstore(t, "train", "--resume", "--run", dir, "--epochs", "3")
 	require.Zero(t, code, stderr)
 	next := []string{"train", data, "--run", filepath.Join(tmp, "next"), "--epochs", "1", "--hidden", "4", "--fanout", "2,2", "--batch", "8"}
@@ -104,7 +104,7 @@ func TestWorkersMisuse(t *testing.T) {
 		{"--dist-timeout 5s", "gnnstore: --dist-timeout 5s: it goes with --dist\n"},
 		{"--dist mpi --plan", "gnnstore: --dist mpi: a plan starts no processes; say how many there will be: --dist mpi:V\n"},
 		{"--dist mpi:2 --plan --network fast", "gnnstore: --network \"fast\": a rate and, if known, the time of a small exchange, such as 10Gbit or 1Gbit,200us\n"},
-		{"--dist local:2 --network 1Gbit", "gnnstore: --network 1Gbit: it goes with --plan; a run measures its network\n"},
+		{"--dist local:2 --network 1Gbit", "gnnstore: --network 1Gbit: it goes with --plan; --parallel auto measures the network\n"},
 		{"--dist local:2 --plan --network 1Gbit", "gnnstore: --network 1Gbit: it goes with --dist mpi:V; workers of one process exchange in memory\n"},
 		{"--dist local:2 --parallel alone", "gnnstore: --parallel alone: there are independent, parts and auto\n"},
 		{"--dist local:2 --parallel parts --sampler rw --plan", "gnnstore: --parallel parts: --sampler rw compares lists, which have different owners"},

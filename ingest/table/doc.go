@@ -76,10 +76,10 @@
 // # Following a dataset
 //
 // [Options].Like makes tables mean what they mean in another dataset, so that a network that was
-// trained there reads the same numbers. Columns are taken by name, in the order that they have
-// there; categories have their numbers from there, missing numbers the rule and the means, and
-// labels the classes. All columns must be in the schema, and no others. A category that is not
-// there is refused, unless unknown says that it is as a missing one.
+// trained there reads the same numbers. Columns are taken by name, in the other dataset's order. It
+// also gives the numbers of categories, the rules and means for missing numbers, and the classes of
+// labels. The schema must list all of its columns, and no others. A category that it lacks is
+// refused; with unknown: {COLUMN: 0} it counts as missing.
 //
 // # Bad rows
 //

@@ -362,7 +362,7 @@ func (e *entry) measure(ctx context.Context, tables []matrix) error {
 	for i, f := range wanted {
 		if f.known {
 			if len(votes[i]) > 0 && votes[i][f.dim] == 0 {
-				return fmt.Errorf("%s: line %d: features: column %s of %s has no cells of %d numbers, as the dataset to follow has",
+				return fmt.Errorf("%s: line %d: features: column %s of %s has no cells of %d numbers, as the dataset to follow has; name another column, or leave {like} out",
 					e.schema, f.line, clip(f.text), e.files[0], f.dim)
 			}
 			continue

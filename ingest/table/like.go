@@ -8,7 +8,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Like has what another dataset learnt of its columns, so that numbers mean here what they mean
+// Like has the encodings of another dataset's columns, so that numbers mean here what they mean
 // there.
 type Like struct {
 	Name      string // of the dataset, or of the run that trained on it
@@ -20,8 +20,8 @@ type Like struct {
 }
 
 // follow makes the tables of the schema be encoded as l's. It takes columns by name, in l's order,
-// and categories, means, and rules for missing numbers from l. All columns of l's tables must be
-// there, and no others.
+// and categories, means, and rules for missing numbers from l. The schema must list
+// all columns of l's tables, and no others.
 func (s *schema) follow(l *Like) error {
 	found := map[*store.TableEncoding]bool{}
 	follow := func(e *entry, tables []matrix, of store.Table) error {
@@ -30,7 +30,7 @@ func (s *schema) follow(l *Like) error {
 			of.Name = m.name
 			enc := l.Encodings.Of(&of)
 			if enc == nil {
-				return e.failLike(l, m, "there is none there; leave it out of the schema")
+				return e.failLike(l, m, "that dataset has no such table; leave its columns out of the schema")
 			}
 			found[enc] = true
 			if err := e.followTable(l, m, enc); err != nil {
@@ -91,7 +91,7 @@ func (e *entry) followTable(l *Like, m *matrix, enc *store.TableEncoding) error 
 	case enc.Made != "":
 		return fail("there it was made by {features} %s; leave the columns out of the schema", enc.Made)
 	case !enc.Named() || enc.Columns[0].Kind == store.FoldedColumns: // then it is the only one
-		return fail("there its columns have no names on record, so they cannot be followed")
+		return fail("its columns have no names on record there, or too many; ingest that dataset from tables with headers, or leave {like} out")
 	}
 	byName := map[string]*feature{}
 	for _, f := range m.features {
@@ -127,7 +127,7 @@ func (f *feature) follow(l *Like, c *store.Encoding) error {
 			return fmt.Errorf("is categorical by %s there; write categorical: {%s: %s}", c.Encoder, clip(f.text), c.Encoder)
 		}
 		if f.missing != "" {
-			return fmt.Errorf("is categorical there, where a missing value is none of the categories; leave it out of missing")
+			return fmt.Errorf("is categorical there, so a missing value has no category; leave the column out of missing")
 		}
 		f.known, f.index, f.dim = true, index, 0
 		if index {
@@ -190,13 +190,14 @@ func (n *nodes) followLabel(l *Like) error {
 	of, err := l.Label(n.name)
 	switch {
 	case err != nil:
-		return fail("label of node type %s: %v; leave it out of the schema, which predictions do not need", n.name, err)
+		return fail("label of node type %s: %v; leave the label out of the schema: predictions need none", n.name, err)
 	case of == nil:
 		return fail("node type %s has no label there; leave it out of the schema", n.name)
 	case of.Numbers != n.value.set():
-		return fail("what is learnt of node type %s is a %s there; write it so", n.name, map[bool]string{true: "value", false: "label"}[of.Numbers])
+		key := map[bool]string{true: "value", false: "label"}[of.Numbers]
+		return fail("node type %s has a %s there; write %s: COLUMN in the schema", n.name, key, key)
 	case of.Multi:
-		return fail("nodes of type %s have several classes there, which a table does not have", n.name)
+		return fail("nodes of type %s have several classes there, and a schema gives them one; leave the label out of the schema", n.name)
 	case of.Numbers:
 		return nil
 	case len(of.ClassNames) > 0:

@@ -96,10 +96,10 @@ func TestLikeUnknown(t *testing.T) {
 		"features: [c, d], unknown: 0, label: l":           `line 2: column l: "3" is none of the classes of shop.gnn`,
 		"features: [c]":                                    "table feat: column d is there, and not among the features of the schema; list it",
 		"features: [c, d, l]":                              "table feat: column l is not there; leave it out of features; there are c, d",
-		"features: {other: [c, d]}":                        "table other: there is none there; leave it out of the schema",
+		"features: {other: [c, d]}":                        "table other: that dataset has no such table; leave its columns out of the schema",
 		"label: l":                                         "{like} shop.gnn: its table feat of a has the columns c, d; list them under features",
 		"features: [c, d], categorical: {c: index}":        "column c is categorical by onehot there; write categorical: {c: onehot}",
-		"features: [c, d], value: l":                       "what is learnt of node type a is a label there; write it so",
+		"features: [c, d], value: l":                       "node type a has a label there; write label: COLUMN in the schema",
 		"features: [c, d], unknown: 0, missing: {c: mean}": "column c is categorical there",
 	} {
 		_, err := follows(t, l, spec, "c,d,l\nparis,y,3\nzagreb,x,1\n")

@@ -26,7 +26,7 @@ func (w *writer) filesOf() ([]string, error) {
 		}
 		switch {
 		case file == "":
-			return nil, fmt.Errorf("{by} %s: the file has no name", given)
+			return nil, fmt.Errorf("{by} %s: the file has no name; write {by} TYPE=FILE", given)
 		case files[t] != "":
 			return nil, fmt.Errorf("{by} %s: there is {by} %s for the same nodes; leave one", given, files[t])
 		}
@@ -87,14 +87,15 @@ func (w *writer) fromFile(t int, path string) ([]uint16, error) {
 		case err != nil && len(line) == 0:
 			return part, nil
 		case k == nodes:
-			return nil, fmt.Errorf("%s:%d: more lines than the %d nodes of type %s", path, k+1, nodes, w.m.NodeTypes[t].Name)
+			return nil, fmt.Errorf("%s:%d: more lines than the %d nodes of type %s; give each node one line", path, k+1, nodes, w.m.NodeTypes[t].Name)
 		}
 		text := strings.TrimSpace(string(line))
 		q, err := strconv.ParseUint(text, 10, 64)
 		if errors.Is(err, strconv.ErrRange) || err == nil && q >= uint64(w.Parts) || err != nil && isNumber(text) {
 			return nil, fmt.Errorf("%s:%d: part %.40s; with {parts} %d they are 0 to %d", path, k+1, text, w.Parts, w.Parts-1)
 		} else if err != nil {
-			return nil, fmt.Errorf("%s:%d: %.40q is not the number of a part", path, k+1, text)
+			return nil, fmt.Errorf("%s:%d: %.40q is not the number of a part; write a number from 0 to %d",
+				path, k+1, text, w.Parts-1)
 		}
 		part[ids.Nth(int(k))] = uint16(q)
 		if k%every == 0 {

@@ -9,9 +9,9 @@ import (
 
 // Linear deterministic greedy: Stanton and Kliot, Streaming Graph Partitioning for Large
 // Distributed Graphs, KDD 2012; several passes: Nishimura and Ugander, Restreaming Graph
-// Partitioning, KDD 2013. On ogbn-arxiv in 8 parts, loads that begin anew with each pass, as there,
-// had as many crossing edges, and a part with 1.51 times the mean of the edges where these have
-// 1.40.
+// Partitioning, KDD 2013. There, loads begin anew with each pass. On ogbn-arxiv in 8 parts that
+// gives about as many crossing edges, but the largest part has 1.51 times the mean of the edges;
+// ours has 1.40.
 const (
 	greedyPasses = 5
 	greedyChunk  = 4096 // nodes that are placed one after the other
@@ -146,8 +146,8 @@ type chunk struct {
 }
 
 // chunks returns the nodes in the order in which they are placed. Within a chunk they are read in
-// the order of the file. Chunks come in hashed order: hubs, and others that lie together, would
-// fill the same parts.
+// the order of the file. Chunks come in hashed order. Otherwise nodes that lie together, such
+// as hubs, would fill the same parts.
 func (g *greedy) chunks() (all []chunk) {
 	for t := range g.m.NodeTypes {
 		for lo, n := int64(0), g.m.NodeTypes[t].Count; lo < n; lo += greedyChunk {

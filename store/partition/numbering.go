@@ -73,6 +73,15 @@ func (n *numbering) kind() string {
 	return store.ByRange
 }
 
+// order returns how the nodes of the parts are numbered. Numbered anew, small ids are no hotter
+// than others, as they are by degree: each part has its hot nodes first.
+func (n *numbering) order(m *store.Manifest) string {
+	if n.ids == nil {
+		return m.Order
+	}
+	return "original"
+}
+
 // id returns the id of node v of type t in the parts.
 func (n *numbering) id(t int, v uint32) uint32 {
 	if n.ids == nil {
@@ -106,8 +115,8 @@ func (n *numbering) inverse(t int) []uint32 {
 	return nodes
 }
 
-// Memory that ranges take, a node: the part (2 bytes), the id (4), and, once parts are known, the
-// inverse of a type (4); and a bit for nodes that train.
+// nodeBytes is the most memory that ranges take for a node: its id (4 bytes), its place in the
+// inverse (4), and a bit for the nodes that train. The part (2) is dropped before the inverse.
 const nodeBytes = 9
 
 // checkMemory refuses ranges for more nodes than there is memory for.

@@ -360,7 +360,9 @@ func (w *writer) some(lo, hi int) (err error) {
 		of.Index = lo + i
 		provenance.Notes = append(w.m.Provenance.Notes[:len(w.m.Provenance.Notes):len(w.m.Provenance.Notes)],
 			fmt.Sprintf("part %d of %d of %s, with seal %s, by %s", of.Index, w.Parts, w.ds.Path(), w.m.Seal, w.report.By))
-		sealed, err := part.Seal(store.Manifest{Name: w.m.Name, Order: w.m.Order, Provenance: provenance, Part: &of})
+		sealed, err := part.Seal(store.Manifest{
+			Name: w.m.Name, Order: w.numbering.order(w.m), Provenance: provenance, Part: &of,
+		})
 		if err != nil {
 			return err
 		}

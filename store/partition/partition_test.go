@@ -223,6 +223,9 @@ func compare(t *testing.T, whole *store.Dataset, dir string, parts int, report *
 		own := ds.Manifest()
 		if require.Equal(t, report.Of, own.Whole()); report.By == ByRule {
 			require.Equal(t, m.Seal, own.Whole())
+			require.Equal(t, m.Order, own.Order)
+		} else {
+			require.Equal(t, "original", own.Order, "small ids are no hotter than others")
 		}
 		require.Equal(t, dir, ds.Place())
 		size.add(q, own.Bytes())

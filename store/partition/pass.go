@@ -209,8 +209,8 @@ func (p *pass) tables() error {
 	return nil
 }
 
-// labels copies the labels and the splits to each part, whole: a step's seeds are dealt out among
-// all workers, whoever owns them.
+// labels copies the labels and the splits to each part, whole: a worker may get seeds that others
+// own.
 func (p *pass) labels() error {
 	for n := range p.m.Labels {
 		l := p.ds.Labels(n)

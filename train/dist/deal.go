@@ -2,9 +2,9 @@ package dist
 
 import "slices"
 
-// Deal orders the nodes of a step so that each worker's Share of them has as many nodes that it
-// owns as fit. They stay in their order. The rest of a share has nodes whose owners' shares are
-// full.
+// Deal reorders the nodes of a step so that each worker's Share has as many of its own nodes as
+// fit. The rest of a share is filled with nodes whose owners' shares are full. Within both groups
+// nodes keep their order.
 func Deal(nodes []uint32, workers int, owner func(v uint32) int) {
 	next, end := make([]int, workers), make([]int, workers)
 	for p := range workers {

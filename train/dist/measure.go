@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Sizes of the exchanges of Measure, in bytes that a worker sends to all others together.
+// Exchanges of Measure: bytes that a worker sends to all others together, and how often.
 const (
 	measureFirst = 64 << 10
 	measureMost  = 4 << 20

@@ -317,7 +317,7 @@ func (c *core) openEvaluator(ctx context.Context) (err error) {
 	} else {
 		c.eval = infer.New(c.data, c.step, c.task, eval)
 		if c.ownedPart() != nil && !c.eval.Sampled() && c.eval.PartBytes() > c.EvalBytes {
-			return c.data.Set.About(fmt.Errorf("{eval} full: hidden rows of a part take %s, in memory, and {eval_bytes} is %s; give more, or take {eval} sampled",
+			return c.data.Set.About(fmt.Errorf("{eval} full: the hidden rows of a worker's own nodes take %s, in memory, and {eval_bytes} is %s; give more, or take {eval} sampled",
 				kernels.FormatBytes(c.eval.PartBytes()), kernels.FormatBytes(c.EvalBytes)))
 		}
 		err = c.openTiers(ctx, auto)

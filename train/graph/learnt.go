@@ -217,8 +217,8 @@ func (p learntState) Check(s *checkpoint.State) error {
 		return err
 	}
 	if before, now := max(e.Workers, 1), p.run.Hooks.Group.Size(); before != now {
-		return fmt.Errorf("its learnt rows are dealt out among %d workers, and there are %d now; "+
-			"go on with {dist} local:%d", before, now, before)
+		return fmt.Errorf("learnt rows of %d workers, and there are %d now; "+
+			"go on with {dist} local:%d, or mpi:%d", before, now, before, before)
 	}
 	for _, l := range p.tiers.Learnt {
 		name := p.typeOf(l).Name

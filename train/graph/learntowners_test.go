@@ -174,13 +174,13 @@ func TestLearntOwnersResume(t *testing.T) {
 			more.Epochs = 5
 			for _, workers := range []int{1, 2, 4} {
 				_, err := byWorkers(t, ds, workers, more, again(path), nil)
-				require.ErrorContains(t, err, fmt.Sprintf("its learnt rows are dealt out among 3 workers, and there are %d now; "+
+				require.ErrorContains(t, err, fmt.Sprintf("learnt rows of 3 workers, and there are %d now; "+
 					"go on with {dist} local:3", workers))
 			}
 			d, err := run.Look(path)
 			require.NoError(t, err)
 			_, err = OpenNetwork(t.Context(), ds, d, NetworkOptions{}, run.Hooks{})
-			require.ErrorContains(t, err, "its learnt rows are dealt out among 3 workers")
+			require.ErrorContains(t, err, "learnt rows of 3 workers")
 			require.NoError(t, d.Close())
 			require.NoError(t, os.RemoveAll(run.WorkerDir(path, 2)))
 			_, err = byWorkers(t, ds, 3, more, again(path), nil)

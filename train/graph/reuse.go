@@ -144,8 +144,8 @@ func (u *reuse) slotBytes() (n int64) {
 	return n
 }
 
-// memory is bytes with degrees, but with the slots at the size that they take in the region: rings
-// take whole chunks.
+// memory returns the bytes of kept rows and their index, and of the degrees that other parts sent.
+// In a device region, slots count as rings of whole chunks.
 func (u *reuse) memory() int64 {
 	if u == nil {
 		return 0
@@ -453,7 +453,7 @@ func (c *core) size(ctx context.Context) error {
 }
 
 // inDegree returns data.InDegree by type. In a part it knows the degrees of nodes of other parts,
-// too, and each degree is the highest power of two in it, or 0: history.HeatOf needs no more.
+// too. There each degree is rounded down to a power of two, or is 0: history.HeatOf needs no more.
 func (c *core) inDegree(ctx context.Context) (func(t int) func(v uint32) int, error) {
 	part, drawn := c.data.OwnPart(), c.tiers.Reach.Drawn()
 	if part == nil || c.data.Ordered() {

@@ -29,9 +29,9 @@ type planned struct {
 // tracedSteps is the number of steps by which the ways of several workers are compared.
 const tracedSteps = 3
 
-// Exchanges of a step. An exchange is a header, and then a message.
+// Exchanges of a step, in the time of a header with a message.
 const (
-	exchangesOfSum  = 2 // dist.Group.Sum: a header, and three messages
+	exchangesOfSum  = 2 // dist.Group.Sum: a header and three messages, which take as long
 	exchangesOfHop  = 2 // ask and answer
 	exchangesOfDraw = 2 // plan.Config.Agree, and the rows of a batch
 )
@@ -42,7 +42,6 @@ type workerOf struct {
 	Cores   int
 	Drawers int
 	OwnDisk bool
-	Error   string // choosing failed
 }
 
 type wayOfWorker struct {
@@ -58,8 +57,7 @@ type tracedAsks struct {
 	seconds float64         // to draw a step, without reading lists
 }
 
-// draw traces some steps of the epoch that began. first is the batch of the first one, if it is
-// drawn.
+// draw traces the first steps of the epoch that began.
 func (c *core) draw(ctx context.Context, rank, workers int) (t tracedAsks, err error) {
 	p := &sample.Parts{
 		Rank: rank, Workers: workers, Owner: func(t int, v uint32) int { return c.data.Owners(t, workers).Owner(v) },
@@ -192,8 +190,8 @@ func (c *core) costs(t tracedAsks, rank, workers int, computing float64, m []tie
 	return w
 }
 
-// compare returns the estimates of all ways, by what they cost each worker. workers of them share a
-// machine.
+// compare returns the estimates of all ways, by what they cost each worker. This many workers
+// share a machine.
 func (c *core) compare(all []workerOf, link plan.Link, machine int) (ways []plan.Shared) {
 	for i, way := range run.ParallelWays {
 		if _, err := c.Options.InWay(way, c.data.Learns()); err != nil {
@@ -281,7 +279,7 @@ func (c *core) comparePlanned(
 }
 
 // chooseParallel replaces the option AutoParallel by a way. All workers call it, and take the way
-// that worker 0 finds faster. b is the batch of the first step.
+// that worker 0 chooses. b is the batch of the first step.
 func (c *core) chooseParallel(ctx context.Context, b *sample.Batch, m []tiers.Measure) error {
 	g := c.Hooks.Group
 	if c.Parallel != run.AutoParallel || c.internal.planned != nil {

@@ -53,8 +53,8 @@ type Options struct {
 	// Workers evaluate together; nil: one worker does. Each worker makes passes with hidden rows on
 	// disk alone.
 	Workers *Workers
-	// Owned is the nodes whose learnt rows this worker has, where other workers have the others.
-	// Default: the part that the dataset is, or all.
+	// Owned describes this worker's nodes, where each worker has the rows of its own nodes alone.
+	// Default nil: the part that the dataset is, or all nodes of a whole dataset.
 	Owned *store.Part
 	// Tables configures the reading of Dir. Its budgets are ignored: they are parts of Bytes.
 	Tables cachetier.Options
@@ -129,7 +129,7 @@ type Evaluator struct {
 	draws      sync.Mutex    // one at a time draws from full
 	place      [][]uint32    // by type: row of a node in the layer below the one at hand
 
-	owners *owners // of the pass under way, where each worker has a part of the dataset
+	owners *owners // of the pass under way, where each worker has the rows of its own nodes
 
 	most bounds
 	read cachetier.Disk // of layers on disk

@@ -277,7 +277,8 @@ func (o *owners) plan(ctx context.Context, top int, nodes [][]uint32) ([][]nodeS
 	return need, nil
 }
 
-// share adds to own the nodes of a type that this worker has, in the read of any worker.
+// share adds to own each node that some worker reads and this worker owns. read has the nodes that
+// this worker reads, whoever owns them. All workers call it.
 func (o *owners) share(ctx context.Context, has store.Own, read, own nodeSet) error {
 	for q := range o.send {
 		o.send[q] = o.send[q][:0]

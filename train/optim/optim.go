@@ -99,8 +99,8 @@ type Param struct {
 }
 
 // Rows are learnt rows that a step has read: their records, as kernels.Backend.UpdateRecords has
-// them, and the gradients of their values. Norms has numbers whose norm counts as the norm of Grad
-// where gradients are clipped: of Grad at each worker that owns rows. Default: Grad itself.
+// them, and the gradients of their values. Clipping takes the norm of Norms in place of Grad's, if
+// Norms is set: where workers own rows, it has the norm of each worker's gradients.
 type Rows struct{ Records, Grad, Norms kernels.Tensor }
 
 // Optimizer updates parameters. Close gives its memory back.

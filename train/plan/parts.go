@@ -49,8 +49,8 @@ type Rows struct {
 	// Cold is the measured number of rows that a step of a window reads. Default 0: not known.
 	Cold  float64
 	Noted int64
-	// Runs says that the rows lie in runs of so many, each followed by Apart bytes of other rows.
-	// Default 0: they follow each other.
+	// Runs is the number of rows in a run. Apart bytes of other rows follow each run. Default 0:
+	// the rows follow each other.
 	Runs  int64
 	Apart int64
 }

@@ -37,8 +37,9 @@ type Config struct {
 	Join Join
 	// Agree returns the smallest n of all workers. It is set where workers draw from each other's
 	// lists. They must draw the same groups in the same order, so each draws Ahead groups before it
-	// cuts a window, whatever Bytes is. Before it draws a group it has cut whole groups, the same
-	// ones as the other workers. Otherwise workers could wait for each other: one for memory that
+	// cuts a window, whatever Bytes is. It draws the next group only when no group is partly in
+	// windows: windows differ among workers, and groups do not. Otherwise workers could wait for
+	// each other: one for memory that
 	// its steps hold, or for a step to be written back, and another for a draw. Default nil: this
 	// worker draws alone.
 	Agree func(ctx context.Context, n int) (int, error)
@@ -77,8 +78,8 @@ type Steps struct {
 	// seen at once.
 	Follows bool
 	// Prepare is called before Seeds, in the order of steps: once for the n steps of a group that
-	// starts at from. It may exchange with other workers. Default nil: nothing is to prepare. It is
-	// not called in a range that goes by horizons.
+	// starts at from. It may exchange with other workers. Default nil: there is nothing to prepare.
+	// It is not called in a range that goes by horizons.
 	Prepare   func(ctx context.Context, from, n int) error
 	Seeds     func(step int) [][]uint32 // by type; valid until the steps are used
 	BatchSeed func(step int) sample.BatchSeed

@@ -315,7 +315,7 @@ func (w *Way) addHorizon(e *epoch, behind float64, h horizonSize) {
 	w.addSpill(e, waits)
 }
 
-// Of returns the cost of a step, where w is the cost of so many.
+// Of returns w divided by steps: the cost of one step.
 func (w Way) Of(steps int) Way {
 	n := 1 / float64(steps)
 	w.times(n)

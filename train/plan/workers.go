@@ -79,7 +79,7 @@ const (
 // Shared estimates a step that workers share in one way. Its JSON keys are stable.
 type Shared struct {
 	Way string `json:"way"`
-	// Refused says why the run cannot take this way. The other fields are then 0.
+	// Refused says why the run cannot take this way. Then the fields below are 0.
 	Refused string  `json:"refused,omitempty"`
 	Seconds float64 `json:"seconds"` // of a step: the largest of Stages
 	// LimitingStage is the largest of Stages.
@@ -102,17 +102,18 @@ type Stage struct {
 }
 
 // dealProcessor is the time that one processor takes for a byte of ids, lists or rows that goes
-// from a worker to a worker, at both ends together. A worker sends itself messages, too. 2 and 4
-// workers of one process took 0.9 and 0.5 ns more by parts than alone; ogbn-arxiv in memory, two
-// threads of one core of an AMD EPYC, user and system time, 2026-11-29.
+// from a worker to a worker, at both ends together. A worker sends itself messages, too. In one
+// process, 2 workers took 0.9 ns a byte more by parts than independently, and 4 workers 0.5;
+// ogbn-arxiv in memory, two threads of one core of an AMD EPYC, user and system time, 2026-11-29.
 const dealProcessor = 0.8e-9
 
 // Estimate returns the seconds of a step, and what a worker sends and reads in it. The stages run
 // beside each other, and the slowest one decides. All workers wait for the slowest one.
 //
-// Computing includes the sum of gradients, which waits for it. Drawing and gathering are ahead of
-// the step that computes, so what they exchange delays nothing as long as it takes less time than a
-// step. All exchanges share the network, and workers of a machine share its processors and disk.
+// Computing includes the sum of gradients, which cannot begin before they are computed. Drawing and
+// gathering are ahead of the step that computes, so what they exchange delays nothing as long as it
+// takes less time than a step. All exchanges share the network, and workers of a machine share its
+// processors and disk.
 func (s Spread) Estimate(way string) Shared {
 	e := Shared{Way: way}
 	n, machine := float64(max(len(s.Workers), 1)), float64(max(s.Machine, 1))
@@ -161,8 +162,8 @@ type amount struct{ sum, most float64 }
 
 func (a *amount) add(x float64) { a.sum, a.most = a.sum+x, max(a.most, x) }
 
-// of returns what so many workers together take, of n: as many times the mean, or the most that one
-// of them takes.
+// of returns the amount of some of the n workers together: their number times the mean, or the
+// largest amount of one worker if that is more.
 func (a amount) of(together, n float64) float64 { return max(a.sum/n*min(together, n), a.most) }
 
 // seconds returns the time for so many bytes.
@@ -179,10 +180,10 @@ func GradientTraffic(weights int64, workers int) Traffic {
 	return Traffic{Gradients: 8 * float64(weights) * float64(workers-1) / float64(workers)}
 }
 
-// worthwhile is the share of another way's seconds that a way may take to be chosen over it, if
-// workers wait for each other more often: estimates err by as much, and what else a machine does
-// delays all workers in every exchange. By it 14 of the 15 settings in tools/results/workers.md are
-// judged right, and 13 by 0.85.
+// worthwhile is a margin: a way that exchanges more is chosen if its seconds are less than this
+// share of the other way's. Estimates err by about as much, and other work on one machine delays
+// all workers at every exchange. With 0.7, 14 of the 15 settings in tools/results/workers.md are
+// judged right; with 0.85, 13 are.
 const worthwhile = 0.7
 
 // Choose returns the place of the way to take, or -1 if all are refused. Ways come in the order of

@@ -60,7 +60,7 @@ func (d *Driver) checkpointNow(ctx context.Context) error {
 	case d.saved == d.Updates():
 		return nil
 	case d.apart():
-		return errors.New("a worker has failed, and its kept rows cannot be saved; the newest checkpoint stays the one before")
+		return errors.New("a worker has failed, so its rows cannot be saved; resume from the newest checkpoint before")
 	}
 	d.work.AtRest()
 	return d.Checkpoint(context.WithoutCancel(ctx))

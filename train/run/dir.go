@@ -286,7 +286,7 @@ func (d *Dir) Path() string { return d.path }
 func (d *Dir) run() string { return cmp.Or(d.of, d.path) }
 
 // Owners returns the number of workers that each have the learnt rows of their own nodes, in
-// WorkerDir; 0: the run has no such rows.
+// WorkerDir; 0: the run has no learnt rows, or one worker has all of them.
 func (d *Dir) Owners() int {
 	if _, err := d.fs.Stat(d.File(EmbeddingDir)); err != nil || d.record == nil || d.record.Workers < 2 {
 		return 0
@@ -455,9 +455,8 @@ func (d *Dir) RemoveCheckpoints(names []string) error {
 	return syncDir(d.fs, d.File(CheckpointDir))
 }
 
-// keepHistory removes the files of HistoryName of a worker that has no checkpoints: all of later
-// checkpoints than the one after so many updates, all but the newest keep of the others, and files
-// that are half written.
+// keepHistory removes history files of a worker other than 0. It keeps the newest keep files whose
+// checkpoints have at most this many updates. It removes all others, and half-written files.
 func (d *Dir) keepHistory(updates, keep int) error {
 	names, err := d.fs.List(d.File(CheckpointDir))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -168,8 +168,8 @@ type About struct {
 	Validates bool   // there are examples to choose a model by
 	Pauses    bool   // a checkpoint within an epoch is made between two calls of Train
 	Progress  string // key of the progress in a checkpoint's metadata
-	// Own has further keys of the metadata: of state that each of several workers has of its own,
-	// in files beside the checkpoint. HistoryName names them.
+	// Own has further keys of the metadata: of state that each of several workers has in files of
+	// its own.
 	Own        []string
 	Evaluation string // method of evaluation
 	Engine     string // disk engine

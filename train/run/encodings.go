@@ -42,13 +42,13 @@ func (d *Dir) Encodings() (*store.Encodings, error) {
 	return e, nil
 }
 
-// Remedy returns the end of an error about a dataset whose columns are not the run's: how to ingest
-// it so that they are. It returns "" if the dataset's columns have no names.
+// Remedy ends an error about a dataset whose columns differ from the run's: it tells how to ingest
+// the dataset so that they agree. It returns "" if the dataset's columns have no names.
 func (d *Dir) Remedy(e *store.Encodings) string {
 	if e == nil || !slices.ContainsFunc(e.Tables, func(t store.TableEncoding) bool { return t.Named() }) {
 		return ""
 	}
-	return "; tables that a schema describes follow the run by {like} " + d.path
+	return "; if its tables have a schema, ingest them again with {like} " + d.path
 }
 
 // CheckColumns refuses a dataset whose columns or edges mean something else than those the run

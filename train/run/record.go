@@ -50,7 +50,7 @@ type Record struct {
 	// where there is one.
 	Workers int         `json:"workers,omitempty"`
 	Peers   []dist.Peer `json:"peers,omitempty"`
-	// AutoParallel is the decision on Options.Parallel AutoParallel, which Options has as well. It
+	// AutoParallel has the estimates by which a way took the place of AutoParallel. The choice
 	// was made when the run began.
 	AutoParallel *ParallelChoice `json:"auto_parallel,omitempty"`
 	Version      string          `json:"version"`

@@ -467,8 +467,8 @@ var Table = setting.Table[Options]{
 			return setting.Word(&o.Parallel, slices.Concat(ParallelWays, []string{AutoParallel})...)
 		},
 		Help: "who draws and reads for a worker: independent, the worker itself, and only gradients are exchanged; " +
-			"parts, owners: each node has one, which draws its neighbours and sends its features; auto, whichever takes less time, by the " +
-			"first steps and the speed between workers. Results are the same"},
+			"parts, owners: each node has one, which draws its neighbours and sends its features; auto, parts if steps are estimated to " +
+			"take less than 0.7 times as long, else independent. Results are the same"},
 	{Key: "dist_timeout", For: spread, Free: anyTime,
 		In:   func(o *Options) value { return setting.Parsed(&o.DistTimeout, time.ParseDuration) },
 		Help: "how long a worker waits for the others before the run fails, as 90s or 10m; 0s: for ever"},

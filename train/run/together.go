@@ -192,13 +192,14 @@ func (d *Driver) tellWorkers(ctx context.Context, err error) error {
 // ofWorker is the key of the progress of a worker other than 0 in the metadata of a checkpoint.
 func ofWorker(rank int) string { return fmt.Sprintf("gnnstore.worker.%d", rank) }
 
-// ownKey is the key of About.Own's key for a worker other than 0.
+// ownKey returns the metadata key under which a worker other than 0 has its value of key, which is
+// one of About.Own.
 func ownKey(rank int, key string) string {
 	return ofWorker(rank) + "." + strings.TrimPrefix(key, "gnnstore.")
 }
 
-// OwnMeta replaces worker 0's values of keys, of About.Own, in the metadata of a checkpoint by
-// another worker's, if there are some.
+// OwnMeta sets each of keys, which are of About.Own, to the value of a worker other than 0. A key
+// for which the checkpoint has no such value stays worker 0's.
 func OwnMeta(meta map[string]string, rank int, keys ...string) {
 	for _, key := range keys {
 		if own, ok := meta[ownKey(rank, key)]; ok {
@@ -275,8 +276,8 @@ type restored struct {
 	Left       []string `json:"left"` // the checkpoints that there are
 }
 
-// lead sends the newest of the checkpoints that are left, which worker 0 has loaded, to the others;
-// none if there are none.
+// lead sends the last of left, the checkpoint that worker 0 has loaded, to the other workers. If
+// left is empty, it tells them to start over.
 func (d *Driver) lead(ctx context.Context, left []string) error {
 	if d.Hooks.Group.Size() == 1 {
 		return nil

@@ -31,10 +31,11 @@ const (
 	// Independent: each worker draws for its share of a step's seeds, from the whole dataset, and
 	// only gradients travel.
 	Independent = "independent"
-	// ByParts: seeds are shared as in Independent. Each worker also owns a part of the nodes. It
-	// draws from their lists, and reads their rows, for all workers.
+	// ByParts: each worker owns a part of the nodes. It draws from their lists, and reads their
+	// rows, for all workers. Seeds are shared as in Independent, or, where parts own ranges, each
+	// worker gets seeds that it owns, as far as shares stay equal.
 	ByParts = "parts"
-	// AutoParallel takes the way whose steps take less time, by an estimate at the start.
+	// AutoParallel chooses a way by an estimate of their steps at the start: see plan.Choose.
 	AutoParallel = "auto"
 )
 

@@ -15,8 +15,8 @@ type Asks struct {
 	// Edges counts the neighbours that the owner draws.
 	Edges int64
 	// IDBytes is the length of the texts that the owner gets, and ListBytes the length of the texts
-	// that it sends back. They are exact, but for edges that the batch leaves out (8 bytes each,
-	// and 4 a seed) and, with Config.SelfLoops, for drawn loops, which a batch does not keep.
+	// that it sends back. They leave two things out: edges that the batch is drawn without (8 bytes
+	// each, and 4 a seed), and drawn loops, which a batch does not keep, with Config.SelfLoops.
 	IDBytes, ListBytes int64
 }
 

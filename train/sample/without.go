@@ -243,8 +243,8 @@ func (s *Sampler) keep(ctx context.Context, jobs []job, i int, copy func(h *held
 }
 
 // heldBytes returns the bytes that b keeps at a hop for lists of relation r that lose edges. dst
-// are the destinations of the hop. Where workers own lists, each keeps the lists that it owns, for
-// all workers; the destinations of others are taken to have lists like its own.
+// are the destinations of the hop. A worker keeps the lists that it owns, for all workers. Lists of
+// other owners are assumed to be as long as its own.
 func (s *Sampler) heldBytes(r *relation, b *Batch, dst []uint32) (n int64) {
 	without := b.without(r.number)
 	own := s.how().own

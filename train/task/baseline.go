@@ -240,7 +240,7 @@ func (k *Links) Baseline(ctx context.Context, nodes [][]uint32) (b *Baseline, er
 // degreeOf returns the number of v's in-neighbours in a learnt relation, or in the mirror of one.
 type degreeOf func(r *data.Relation, v uint32) int
 
-// degrees returns the degrees of nodes, by type, the nodes that Part returned.
+// degrees returns a function for the degrees of nodes, which Part has returned, by type.
 func (k *Links) degrees(ctx context.Context, nodes [][]uint32) (degreeOf, error) {
 	if k.options.Workers == nil {
 		return func(r *data.Relation, v uint32) int { return r.Degree(v) }, nil

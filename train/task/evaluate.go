@@ -478,8 +478,7 @@ func (k *Links) heldOut(u, v uint32) bool {
 	return held
 }
 
-// gather returns what brings the workers' answers together in evaluations; nil where this worker
-// has all edges.
+// gather returns the exchange for evaluations, or nil where this worker has all edges.
 func (k *Links) gather() Gather {
 	if k.options.Workers == nil {
 		return nil

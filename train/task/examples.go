@@ -161,8 +161,8 @@ func redrawn(key uint64, i, nodes, tries int) uint32 {
 // draw adds the sides of negatives n, in chunks of positives. x.first is a multiple of chunk if
 // negatives are shared. Links go from nodes of type src, sources in number, to nodes of type dst,
 // targets in number. linked reports whether the pair from u to v must not be a negative of positive
-// i. Only filtered negatives call it, and not where tries is known: how often each negative of the
-// step is drawn anew, by side.
+// i. It is called for filtered negatives, if tries is nil. tries counts, by side and negative of
+// the step, how often a node is drawn anew.
 func (x *examples) draw(
 	n Negatives, ends string, chunk int, key uint64, src, dst, sources, targets int, linked func(i int, u, v uint32) bool,
 	tries [][]uint8,

@@ -86,7 +86,7 @@ func (o *Options) hasShare(n, group int) bool {
 	return lo < hi
 }
 
-// edges returns the edges of a step, of all workers, in order, which has so many.
+// edges returns the edges of a step, of all workers. order has all edges.
 func (o *Options) edges(order *permutation, step int, all int64) (edges []int64) {
 	lo, hi := o.batch(step, all)
 	for i := lo; i < hi; i++ {

@@ -185,8 +185,8 @@ func (o *owned) prepare(
 	return steps, nil
 }
 
-// keep keeps the edges of steps from step from on, until a later step is computed. It leaves out
-// the steps in which this worker has no share.
+// keep keeps the edges of steps, which begin with step from, until a later step is computed.
+// It leaves out the steps in which this worker has no share.
 func (o *owned) keep(from int, steps []*stepEdges, hasShare func(edges int) bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -34,8 +34,8 @@ func (l ownLists) Degree(v uint32) int         { return l.Tier.Degree(l.own.Must
 func (l ownLists) Neighbors(v uint32) []uint32 { return l.Tier.Neighbors(l.own.MustRow(v)) }
 func (l ownLists) Weights(v uint32) []float32  { return l.Tier.Weights(l.own.MustRow(v)) }
 
-// Resident returns a node that is higher than the part's nodes whose lists are in memory, and not
-// higher than its others: rows ascend with nodes.
+// Resident returns a node: the part's lists of lower nodes are in memory, and its other lists are
+// not. Rows ascend with nodes.
 func (l ownLists) Resident() uint32 {
 	return uint32(min(l.own.NodeAt(uint64(l.Tier.Resident())), uint64(l.nodes)))
 }
