@@ -42,8 +42,8 @@ func (d *Dir) Encodings() (*store.Encodings, error) {
 	return e, nil
 }
 
-// Remedy ends an error about a dataset whose columns differ from the run's: it tells how to ingest
-// the dataset so that they agree. It returns "" if the dataset's columns have no names.
+// Remedy ends an error about a dataset whose columns differ from the run's: it names the command by
+// which they agree. It returns "" if the dataset's columns have no names.
 func (d *Dir) Remedy(e *store.Encodings) string {
 	if e == nil || !slices.ContainsFunc(e.Tables, func(t store.TableEncoding) bool { return t.Named() }) {
 		return ""
