@@ -180,7 +180,7 @@ func TestLearntOwnersResume(t *testing.T) {
 			d, err := run.Look(path)
 			require.NoError(t, err)
 			_, err = OpenNetwork(t.Context(), ds, d, NetworkOptions{}, run.Hooks{})
-			require.ErrorContains(t, err, "learnt rows of 3 workers")
+			require.ErrorContains(t, err, "learnt rows are dealt out among 3 workers")
 			require.NoError(t, d.Close())
 			require.NoError(t, os.RemoveAll(run.WorkerDir(path, 2)))
 			_, err = byWorkers(t, ds, 3, more, again(path), nil)

@@ -150,9 +150,9 @@ func TestAutoParallelLeft(t *testing.T) {
 	require.Equal(t, sameBy(t, whole, 3, byParts(o)).ParamsXXH3, got.ParamsXXH3)
 	_, err = byWorkers(t, whole, 1, o, scratch(t), nil)
 	require.NoError(t, err)
-	history := o
-	history.History, history.Dist = true, "local:2"
-	require.ErrorContains(t, history.Validate(), "{history}", "what every way refuses stays refused")
+	ranking := byEither(linkOptions())
+	ranking.Negatives, ranking.Dist = "all", "local:2"
+	require.ErrorContains(t, ranking.Validate(), "each worker would score all nodes", "what every way refuses stays refused")
 }
 
 // TestAutoParallelFails: whichever worker fails while they choose, all end with its error.
