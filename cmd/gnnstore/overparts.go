@@ -20,7 +20,7 @@ type owners struct {
 	parts   bool   // path is a directory of parts; else the run's learnt rows are dealt out
 }
 
-// why says what each worker has a part of.
+// why returns the reason why several workers use the network together, for an error.
 func (o owners) why() string {
 	if o.parts {
 		return o.path + " holds parts"

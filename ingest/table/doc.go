@@ -75,11 +75,11 @@
 //
 // # Following a dataset
 //
-// [Options].Like makes tables mean what they mean in another dataset, so that a network that was
-// trained there reads the same numbers. Columns are taken by name, in the other dataset's order. It
-// also gives the numbers of categories, the rules and means for missing numbers, and the classes of
-// labels. The schema must list all of its columns, and no others. A category that it lacks is
-// refused; with unknown: {COLUMN: 0} it counts as missing.
+// [Options].Like encodes tables as another dataset's. A network that was trained on that dataset
+// then reads the same numbers. Columns are taken by name, in the other dataset's order. That
+// dataset also gives the numbers of categories, the rules and means for missing numbers, and the
+// classes of labels. The schema must list all of its columns, and no others. A category that it
+// lacks is refused; with unknown: {COLUMN: 0} it counts as missing.
 //
 // # Bad rows
 //

@@ -29,8 +29,8 @@ import (
 
 // internal has the settings of a core, beside its options, that networks and tests need.
 type internal struct {
-	// owner returns the owner of a node to learn, where seeds go by owners and the dataset is no
-	// part.
+	// owner is for tests. It returns the owner of a node to learn, where seeds go by owners and
+	// the dataset is no part.
 	owner  func(v uint32) int
 	faults disk.Faults // of tests
 	beside share       // bytes that the caller takes of the memory

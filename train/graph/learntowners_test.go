@@ -6,13 +6,10 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/dist"
@@ -124,24 +121,7 @@ func TestLearntOwnersResume(t *testing.T) {
 				path = filepath.Join(t.TempDir(), "run")
 				begin := func() (*run.Dir, error) { return run.Create(path) }
 				for ends := 2; ends < 4; ends++ {
-					_, err := byWorkersOf(t, open, 3, o, begin, func(w *worker) {
-						var fail atomic.Bool
-						w.hooks.Step = func(epoch, step, _ int, _ float64) {
-							switch {
-							case epoch < ends || step != 2:
-							case fails == w.rank:
-								fail.Store(true)
-							case fails < 0 && w.rank == 1:
-								w.stop()
-							}
-						}
-						w.faults = func(int, int64, int) (f disk.Fault) {
-							if fail.Load() {
-								f.Errno = syscall.EIO
-							}
-							return f
-						}
-					})
+					_, err := byWorkersOf(t, open, 3, o, begin, func(w *worker) { w.endAt(ends, fails) })
 					if fails < 0 {
 						require.NoError(t, err)
 					} else {

@@ -37,6 +37,27 @@ type worker struct {
 	internal
 }
 
+// endAt ends the run at step 2 of an epoch. From there the worker of rank fails cannot read its
+// files; if fails is negative, worker 1 asks all to stop.
+func (w *worker) endAt(epoch, fails int) {
+	var fail atomic.Bool
+	w.hooks.Step = func(at, step, _ int, _ float64) {
+		switch {
+		case at < epoch || step != 2:
+		case fails == w.rank:
+			fail.Store(true)
+		case fails < 0 && w.rank == 1:
+			w.stop()
+		}
+	}
+	w.faults = func(int, int64, int) (f disk.Fault) {
+		if fail.Load() {
+			f.Errno = syscall.EIO
+		}
+		return f
+	}
+}
+
 // tight gives the worker too little memory for the lists and rows of ds, which it reads from disk.
 func (w *worker) tight(ds *store.Dataset) {
 	least, workers := outOfCore(ds, "pread"), w.hooks.Group.Size()

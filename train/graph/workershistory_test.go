@@ -7,13 +7,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/history"
@@ -177,24 +174,7 @@ func TestWorkersReuseResume(t *testing.T) {
 				path := filepath.Join(t.TempDir(), "run")
 				open := func() (*run.Dir, error) { return run.Create(path) }
 				for ends := 2; ends < 4; ends++ {
-					_, err := byWorkersOf(t, c.open, 3, c.o, open, func(w *worker) {
-						var fail atomic.Bool
-						w.hooks.Step = func(epoch, step, _ int, _ float64) {
-							switch {
-							case epoch < ends || step != 2:
-							case fails == w.rank:
-								fail.Store(true)
-							case fails < 0 && w.rank == 1:
-								w.stop()
-							}
-						}
-						w.faults = func(int, int64, int) (f disk.Fault) {
-							if fail.Load() {
-								f.Errno = syscall.EIO
-							}
-							return f
-						}
-					})
+					_, err := byWorkersOf(t, c.open, 3, c.o, open, func(w *worker) { w.endAt(ends, fails) })
 					if fails < 0 {
 						require.NoError(t, err)
 					} else {
