@@ -175,12 +175,14 @@ func (c *core) costs(t tracedAsks, rank, workers int, computing float64, m []tie
 		}
 		step.Sent.Gradients, step.Received.Gradients = gradients.Gradients, gradients.Gradients
 		of := wayOfWorker{}
+		var reads tiers.StepReads
 		var err error
 		for _, m := range m {
-			if step.Reads, of.Group, err = c.tiers.StepReads(m, owners, wanted, steps); err == nil {
+			if reads, err = c.tiers.StepReads(m, owners, wanted, steps); err == nil {
 				break
 			}
 		}
+		step.Reads, step.First, step.Last, of.Group = reads.Way, reads.First, reads.Last, reads.Group
 		if err != nil {
 			of.Refused = strings.ReplaceAll(err.Error(), "\n", " ")
 		}

@@ -43,6 +43,8 @@ type epoch struct {
 	cold   float64 // the share of the lists that is on disk
 	group  float64 // steps of a window
 	count  int     // of windows
+	first  int     // steps of the first window
+	last   int     // steps of the last window
 	// batches counts the bytes that drawn batches may take.
 	batches int64
 }

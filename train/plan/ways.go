@@ -31,6 +31,8 @@ type Ways struct {
 	Join    Way `json:"join"`
 
 	WindowCount int   `json:"window_count"` // of an epoch
+	FirstSteps  int   `json:"-"`            // of the first of these windows
+	LastSteps   int   `json:"-"`            // of the last one
 	WindowRows  []int `json:"-"`            // rows of each table that a window of a horizon wants
 	Together    int   `json:"-"`            // windows of a horizon and of the one before, at most
 	Horizons    int   `json:"horizons"`     // of an epoch
@@ -65,6 +67,7 @@ func (d Demand) Ways(b, j Budget, steps int, spill Space) (w Ways) {
 	w.Rows = d.epoch(b, 1).byWindows(steps)
 	windows := d.epoch(b, d.Batches.Groups)
 	w.Windows = windows.byWindows(steps)
+	w.FirstSteps, w.LastSteps = windows.first, windows.last
 	w.WindowCount, w.long = windows.count, len(windows.tables) > 0 && float64(steps) >= horizonLeast*windows.group
 	horizons := d.epoch(j, InFlight)
 	horizons.byHorizons(steps, spill, &w)
@@ -157,6 +160,10 @@ func (e *epoch) byWindows(steps int) (w Way) {
 			w.addRows(e, &e.tables[i], e.tables[i].missed(behind, n), times)
 		}
 		w.addLists(e, n, times)
+		if e.count == 0 {
+			e.first = int(n)
+		}
+		e.last = int(n)
 		e.count += int(times)
 		left, behind = left-n*times, behind+n*times
 	}

@@ -45,6 +45,10 @@ type WorkerStep struct {
 	Computing float64 // seconds with all processors of its machine
 	InputRows float64 // rows that it reads through its caches
 	Reads     Way     // what it reads from disk, of a step
+	// First and Last are the shares of an epoch's steps that its first and its last window have.
+	// The first step waits until its window is drawn and read. When the last window is read, its
+	// steps are still to be computed.
+	First, Last float64
 	// Sent and Received are exchanged with other workers.
 	Sent, Received Traffic
 }
@@ -80,8 +84,10 @@ const (
 type Shared struct {
 	Way string `json:"way"`
 	// Refused says why the run cannot take this way. Then the fields below are 0.
-	Refused string  `json:"refused,omitempty"`
-	Seconds float64 `json:"seconds"` // of a step: the largest of Stages
+	Refused string `json:"refused,omitempty"`
+	// Seconds of a step, on average over an epoch: the largest of Stages, and a share of the time
+	// that other stages take before it begins and after it ends.
+	Seconds float64 `json:"seconds"`
 	// LimitingStage is the largest of Stages.
 	LimitingStage string  `json:"limiting_stage"`
 	Stages        []Stage `json:"stages"`
@@ -109,6 +115,9 @@ const dealProcessor = 0.8e-9
 
 // Estimate returns the seconds of a step, and what a worker sends and reads in it. The stages run
 // beside each other, and the slowest one decides. All workers wait for the slowest one.
+//
+// A window is drawn, read and computed in turn. So an epoch of few windows takes longer: nothing
+// is computed before its first window is read, and nothing is read after its last one.
 //
 // Computing includes the sum of gradients, which cannot begin before they are computed. Drawing and
 // gathering are ahead of the step that computes, so what they exchange delays nothing as long as it
@@ -149,11 +158,20 @@ func (s Spread) Estimate(way string) Shared {
 		{Drawing, draw.most + s.Exchanges.Drawing*s.Link.Latency},
 		{Gathering, gather.most + s.Exchanges.Rows*s.Link.Latency},
 	}
+	seconds, largest := map[string]float64{}, 0.0
 	for _, stage := range e.Stages {
-		if stage.Seconds > e.Seconds {
-			e.Seconds, e.LimitingStage = stage.Seconds, stage.Name
+		if seconds[stage.Name] = stage.Seconds; stage.Seconds > largest {
+			largest, e.LimitingStage = stage.Seconds, stage.Name
 		}
 	}
+	first, last := 0.0, 0.0
+	for _, w := range s.Workers {
+		first, last = max(first, w.First), max(last, w.Last)
+	}
+	drawing, reading := seconds[Drawing], seconds[Disk]
+	using := max(seconds[Network], seconds[Gathering], seconds[Computing])
+	e.Seconds = max(seconds[Processors],
+		drawing+last*(reading+using), first*drawing+reading+last*using, first*(drawing+reading)+using)
 	return e
 }
 

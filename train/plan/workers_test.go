@@ -110,6 +110,34 @@ func TestEstimateBySteps(t *testing.T) {
 	}
 }
 
+// TestEstimateByWindows: an epoch whose windows are drawn, read and computed in turn, each stage
+// with one window at a time.
+func TestEstimateByWindows(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		windows, steps := 1+r.IntN(6), 1+r.IntN(9) // steps of a window
+		w := byParts()
+		for _, x := range []*float64{&w.Drawing, &w.Computing, &w.Reads.Device, &w.Sent.Rows} {
+			*x *= 3 * r.Float64()
+		}
+		w.Reads.ListSeconds, w.First, w.Last = 0, 1/float64(windows), 1/float64(windows)
+		s := plan.Spread{
+			Link: plan.Link{BytesPerSecond: 1e8 * r.Float64()}, Machine: 1, Cores: 100, Drawers: 1,
+			Workers: []plan.WorkerStep{w, byParts()},
+		}
+		e := s.Estimate("parts")
+		using := max(secondsOf(t, e, plan.Network), secondsOf(t, e, plan.Gathering), secondsOf(t, e, plan.Computing))
+		drawn, read, used := 0.0, 0.0, 0.0
+		for range windows {
+			drawn += float64(steps) * secondsOf(t, e, plan.Drawing)
+			read = max(read, drawn) + float64(steps)*secondsOf(t, e, plan.Disk)
+			used = max(used, read) + float64(steps)*using
+		}
+		want := max(used/float64(windows*steps), secondsOf(t, e, plan.Processors))
+		require.InEpsilon(t, want, e.Seconds, 1e-9)
+	}
+}
+
 // TestWaysOfWorkers: where each way is the faster one, by the formulas for steps that one resource
 // limits.
 func TestWaysOfWorkers(t *testing.T) {

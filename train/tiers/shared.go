@@ -23,11 +23,19 @@ const ownedRun = 64
 // step; two threads of one core of an AMD EPYC, 2026-11-29.
 var cachedRead = disk.Costs{SecondsPerRead: 2.7e-6, BytesPerSecond: 1e12}
 
-// StepReads estimates what a step of this worker reads from disk, with its part of the memory, and
-// how many steps are drawn together. workers is the number of workers that each own a part of the
+// StepReads estimates what a step reads from disk.
+type StepReads struct {
+	plan.Way
+	Group int // steps that are drawn together
+	// First and Last are the shares of an epoch's steps that its first and its last window have.
+	First, Last float64
+}
+
+// StepReads estimates what a step of this worker reads from disk, with its part of the memory, in
+// an epoch of so many steps. workers is the number of workers that each own a part of the
 // nodes, or 1 if this worker reads for itself. StepReads takes from m what a batch and a step take
 // of memory. The error is a *plan.NotEnough if the memory is too little. Call it before Open.
-func (t *Tiers) StepReads(m Measure, workers int, w Wanted, steps int) (way plan.Way, group int, err error) {
+func (t *Tiers) StepReads(m Measure, workers int, w Wanted, steps int) (reads StepReads, err error) {
 	own := t.Parts
 	defer func() { t.Parts, t.join, t.demanded, t.without = own, joining{}, plan.Demand{}, plan.Budget{} }()
 	if t.Parts = nil; workers > 1 {
@@ -41,7 +49,7 @@ func (t *Tiers) StepReads(m Measure, workers int, w Wanted, steps int) (way plan
 		short.Workers = t.hosted()
 	}
 	if err != nil {
-		return way, 0, err
+		return reads, err
 	}
 	with := t.takeJoin(&d, b)
 	if t.rate != nil {
@@ -76,18 +84,20 @@ func (t *Tiers) StepReads(m Measure, workers int, w Wanted, steps int) (way plan
 	}
 	b.Topology = offsets + of(max(0, b.Topology-offsets)) // the same share of the lists stays in memory
 	ways := d.Ways(b, with, steps, t.space())
+	reads.First, reads.Last = float64(ways.FirstSteps)/float64(steps), float64(ways.LastSteps)/float64(steps)
+	way := ways.Windows
 	switch {
 	case d.Join > 0:
 		way = ways.Join
 	case b.Group == 1 || t.Cache.Policy == cachetier.None:
 		way = ways.Rows
-	default:
-		way = ways.Windows
+		reads.First, reads.Last = 1/float64(steps), 1/float64(steps)
 	}
 	way = way.Of(steps)
 	if cached {
 		way.Processor += way.Device
 		way.Device, way.ListSeconds = 0, 0
 	}
-	return way, b.Group, nil
+	reads.Way, reads.Group = way, b.Group
+	return reads, nil
 }
