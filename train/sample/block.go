@@ -2,7 +2,7 @@ package sample
 
 // Batch is the input of one step: Layers[0] reads features, the last one makes the seeds.
 type Batch struct {
-	Seeds  [][]uint32 // by type
+	Seeds  [][]uint32 // by type: the nodes whose rows the last layer makes
 	Layers []Layer
 	// Without has the edges of each relation that the batch is drawn without; empty: none. The
 	// caller sets it before a draw.
@@ -13,11 +13,27 @@ type Batch struct {
 	expanded bool
 	rows     [][]uint32 // by type
 	edgeRows [][]uint32 // by table of edges: the table's rows that the batch reads, each once
-	dealt    *Dealt     // of SampleParts
+	dealt    *Dealt     // of SampleParts and SampleCooperative
+	asked    [][]uint32 // of SampleCooperative: the seeds that this worker asked for, by type
+	halos    []Halo     // of SampleCooperative
 }
 
-// Dealt lists the rows that owners read and send for the batch. It is nil unless SampleParts drew
-// the batch.
+// Asked returns the seeds that the batch was drawn for, by type. They are its Seeds, unless
+// SampleCooperative drew it.
+func (b *Batch) Asked() [][]uint32 {
+	if b.halos != nil {
+		return b.asked
+	}
+	return b.Seeds
+}
+
+// Halos returns what workers exchange for the batch: Halos()[l] before layer l reads its sources,
+// from 1 on, and the last one so that each worker gets the rows of Asked. It is nil unless
+// SampleCooperative drew the batch.
+func (b *Batch) Halos() []Halo { return b.halos }
+
+// Dealt lists the rows that owners read and send for the batch. It is nil unless SampleParts or
+// SampleCooperative drew the batch.
 func (b *Batch) Dealt() *Dealt { return b.dealt }
 
 // Reads returns the rows that this worker reads for the step of the batch: its Inputs, or the rows
@@ -184,6 +200,9 @@ func (b *Batch) Bytes() int64 {
 	}
 	if b.dealt != nil {
 		n += b.dealt.len()
+	}
+	for l := range b.halos {
+		n += b.halos[l].len()
 	}
 	for _, w := range b.Without {
 		n += len(w.Start) + len(w.Src)

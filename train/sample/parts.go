@@ -57,6 +57,7 @@ func (s *Sampler) SampleParts(
 	}
 	for i, b := range batches {
 		s.drawers[0].begin(b, seeds[i])
+		b.halos = nil
 	}
 	for hop := range s.Fanouts {
 		asked, err := s.ask(ctx, p, batches, batchSeeds, s.drawnTypes(hop), func(b *Batch, t int) []uint32 {
@@ -386,10 +387,14 @@ func (s *Sampler) normalizeAll(ctx context.Context, p *Parts, batches []*Batch) 
 	}
 	texts := p.texts(len(batches))
 	err = s.each(ctx, len(batches), func(d *drawer, i int) error {
+		left := s.leftOut(batches[i])
 		for q := range texts {
 			for _, v := range asked[q][i].nodes[r.Src] {
 				degree, selves := d.degree(0, v)
 				texts[q][i] = appendNumber(appendNumber(texts[q][i], degree), selves)
+				if batches[i].halos != nil {
+					texts[q][i] = appendNumber(appendNumber(texts[q][i], left[v].edges), left[v].selves)
+				}
 			}
 		}
 		return nil
@@ -404,10 +409,17 @@ func (s *Sampler) normalizeAll(ctx context.Context, p *Parts, batches []*Batch) 
 	return s.each(ctx, len(batches), func(d *drawer, i int) error {
 		b := batches[i]
 		all := nodes(b, r.Src)
-		degrees := make([][2]int, len(all)) // by place
+		degrees, left := make([][2]int, len(all)), make([]leftOut, len(all)) // by place
 		for n, v := range all {
-			m := &came[p.Owner(r.Src, v)][i]
+			q := p.Owner(r.Src, v)
+			m := &came[q][i]
 			degrees[n] = [2]int{m.number(4), m.number(4)}
+			if b.halos == nil {
+				continue
+			}
+			if l := (leftOut{m.number(4), m.number(4)}); q != p.Rank { // of its own seeds, b knows
+				left[n] = l
+			}
 		}
 		for q := range came {
 			if err := came[q][i].end(q); err != nil {
@@ -419,8 +431,11 @@ func (s *Sampler) normalizeAll(ctx context.Context, p *Parts, batches []*Batch) 
 			first[l] = first[l-1] + len(b.Layers[l-1].Nodes[r.Src].Src)
 		}
 		d.normalizeBy(b, func(layer, n int) (degree, selves int) {
-			of := degrees[first[layer]+n]
-			return of[0], of[1]
+			of, less := degrees[first[layer]+n], left[first[layer]+n]
+			if d.FanoutOf(len(b.Layers)-1-layer, 0) == 0 { // nothing is drawn
+				less = leftOut{}
+			}
+			return of[0] - less.edges, of[1] - less.selves
 		})
 		return nil
 	})

@@ -101,7 +101,7 @@ func (s *Sampler) SampleThrough(
 	}
 	for i, b := range batches {
 		s.drawers[0].begin(b, seeds[i])
-		b.dealt = nil
+		b.dealt, b.halos = nil, nil
 	}
 	if e == nil && s.how().own == nil && s.atHand() {
 		if err := s.drawWhole(ctx, batches, batchSeeds); err != nil {
@@ -110,14 +110,8 @@ func (s *Sampler) SampleThrough(
 		return s.bring(ctx, batches)
 	}
 	for hop := range s.Fanouts {
-		for _, set := range s.sets[hop] {
-			for at := 0; at < len(batches); {
-				n := s.fit(set, batches[at:], hop)
-				if err := s.draw(ctx, s.begin(set, batches[at:at+n], batchSeeds[at:], hop), n); err != nil {
-					return err
-				}
-				at += n
-			}
+		if err := s.drawHop(ctx, batches, batchSeeds, hop); err != nil {
+			return err
 		}
 		err := s.each(ctx, len(batches), func(d *drawer, i int) error {
 			err := d.finish(batches[i], hop)
@@ -134,6 +128,20 @@ func (s *Sampler) SampleThrough(
 		}
 	}
 	return s.bring(ctx, batches)
+}
+
+// drawHop draws a hop of batches, whose destinations are there.
+func (s *Sampler) drawHop(ctx context.Context, batches []*Batch, batchSeeds []BatchSeed, hop int) error {
+	for _, set := range s.sets[hop] {
+		for at := 0; at < len(batches); {
+			n := s.fit(set, batches[at:], hop)
+			if err := s.draw(ctx, s.begin(set, batches[at:at+n], batchSeeds[at:], hop), n); err != nil {
+				return err
+			}
+			at += n
+		}
+	}
+	return nil
 }
 
 // atHand reports whether all lists are in memory.

@@ -13,10 +13,12 @@ type listOf struct {
 	node            uint32
 }
 
-// drawnList has neighbours and their weights, in order.
+// drawnList has neighbours in order, with their weights, values and rows.
 type drawnList struct {
 	Neighbors []uint32
 	Weights   []float32
+	Values    []float32
+	Rows      []uint32
 }
 
 // listsOf adds all lists of a batch to all. A list that is there must be the same.
