@@ -69,14 +69,16 @@ func (o *trainOptions) useParts(path string, parts int, way dist.Way, workers in
 	case o.plan:
 		return 0, fmt.Errorf("--plan: %s holds parts, and a plan is made for a whole dataset; give that one, and --dist %s",
 			path, dist.MPI.Text(parts))
-	case o.given.Given("parallel") && o.Parallel != run.ByParts && o.Parallel != run.AutoParallel:
+	case o.given.Given("parallel") && !o.ByOwners() && o.Parallel != run.AutoParallel:
 		return 0, fmt.Errorf("--parallel %s: %s holds parts, and each worker has only one of them; "+
 			"take --parallel %s, or give the whole dataset", o.Parallel, path, run.ByParts)
 	case workers > 0 && workers != parts:
 		return 0, fmt.Errorf("--dist %s: %s holds %d parts; give each of them a worker: --dist %s",
 			o.Dist, path, parts, way.Text(parts))
 	}
-	o.Parallel, o.Dist = run.ByParts, way.Text(parts)
+	if o.Dist = way.Text(parts); o.Parallel != run.Cooperative {
+		o.Parallel = run.ByParts
+	}
 	return parts, nil
 }
 

@@ -409,7 +409,7 @@ func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 	if err := c.planReuse(ctx); err != nil {
 		return err
 	}
-	if !c.reuse.any() { // else draws depend on earlier steps
+	if !c.reuse.any() && !c.tiers.Cooperative() { // else batches cannot wait in a spill
 		c.tiers.EpochSteps = c.task.Steps()
 	}
 	before := c.Backend.Bytes()
@@ -423,7 +423,7 @@ func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 	drawn.Layers, _ = c.reuse.rehearsal(b)
 	after := c.Backend.Bytes()
 	m := tiers.Measure{
-		Batch: &drawn, Step: after.Host - before.Host + c.step.LabelBytes(), OnDevice: c.onDevice + after.Device - before.Device,
+		Batch: &drawn, Step: after.Host - before.Host + c.step.LabelBytes() + c.haloBytes(b), OnDevice: c.onDevice + after.Device - before.Device,
 		Beside: c.besideTiers(), History: c.reuse.memory(), Slots: c.reuse.slotBytes(), Evaluation: min(c.EvalBytes, c.eval.HiddenBytes()),
 	}
 	changed, err := c.keepRest(ctx, m)
@@ -526,7 +526,7 @@ func (c *core) batch(ctx context.Context, step int) (b *sample.Batch, err error)
 			return err
 		})
 	}
-	if c.data.OwnPart() != nil {
+	if c.data.OwnPart() != nil || c.tiers.Cooperative() {
 		err = c.unlocked(draw)
 	} else {
 		err = draw()

@@ -56,7 +56,7 @@ func (t *trainer) Train(ctx context.Context, s run.Span, done func(step.Tally, c
 	}
 	all := pipeline.Steps{
 		From: s.From, To: s.To, BatchSeed: batchSeed,
-		Prepare: t.task.Prepare, Seeds: t.task.Seeds, Without: t.task.Without,
+		Prepare: t.task.Prepare, Seeds: t.task.Seeds, Without: t.task.Without, Cooperative: t.tiers.Cooperative(),
 	}
 	if t.reuse.any() {
 		t.reuse.plans(&all, before)
@@ -93,6 +93,10 @@ func (t *trainer) launch(ctx context.Context, b *pipeline.Gathered, epoch int) (
 		}
 		in.Held = t.reuse.input(now)
 	}
+	at := dist.At{Epoch: epoch, Step: b.Step}
+	if in.Cooperation != nil {
+		in.Swap = func(send [][]byte) ([][]byte, error) { return t.Hooks.Group.Exchange(ctx, at, send) }
+	}
 	if err := t.step.Compute(in); err != nil {
 		return l, err
 	}
@@ -103,7 +107,6 @@ func (t *trainer) launch(ctx context.Context, b *pipeline.Gathered, epoch int) (
 			return l, t.explain(err, b)
 		}
 		reduce = func(grads []kernels.Tensor) (err error) {
-			at := dist.At{Epoch: epoch, Step: b.Step}
 			if l.shared, err = t.sums.reduce(ctx, at, own, grads); err != nil || !t.learnt.any() {
 				return err
 			}

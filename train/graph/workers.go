@@ -71,7 +71,7 @@ func (s *sums) each(grads []kernels.Tensor, copy func(host []float32, g kernels.
 // itself.
 func (c *core) parts() *tiers.Parts {
 	g := c.Hooks.Group
-	if g.Size() == 1 || c.Parallel != run.ByParts {
+	if g.Size() == 1 || !c.ByOwners() {
 		return nil
 	}
 	drawing, rows := g.Drawing(), g.Rows()
@@ -88,7 +88,7 @@ func (c *core) parts() *tiers.Parts {
 			return owners[t].RowOf(v)
 		}
 	}
-	p := &tiers.Parts{Parts: sample.Parts{
+	p := &tiers.Parts{Cooperative: c.Parallel == run.Cooperative, Parts: sample.Parts{
 		Rank: g.Rank(), Workers: g.Size(),
 		Owner: func(t int, v uint32) int { return owners[t].Owner(v) }, Place: place,
 		Exchange: func(ctx context.Context, send [][]byte) ([][]byte, error) {
@@ -124,6 +124,21 @@ func (c *core) parts() *tiers.Parts {
 	return p
 }
 
+// haloBytes returns the bytes of the messages with hidden rows that workers exchange for b: what is
+// sent and what comes, each once here and once in MPI's memory.
+func (c *core) haloBytes(b *sample.Batch) (most int64) {
+	for l, h := range b.Halos() {
+		rows := 0
+		for t := range h.Own {
+			for q := range h.Send[t] {
+				rows += len(h.Send[t][q]) + len(h.Take[t][q])
+			}
+		}
+		most = max(most, 2*4*int64(rows*c.model.Width(max(l-1, 0))))
+	}
+	return most
+}
+
 // deal returns a function that orders the seeds of a step by their owners, where parts own ranges.
 // It returns nil where the rule deals out nodes: then shares are as if workers read for themselves.
 func (c *core) deal() func(seeds []uint32) {
@@ -152,7 +167,7 @@ func (c *core) checkPart(ctx context.Context) error {
 	case c.History && c.HistoryAudit > 0:
 		return about(fmt.Errorf("{history_audit} %d: an audit reads the lists of all nodes, and it is a part; "+
 			"leave {history_audit} out", c.HistoryAudit))
-	case c.Parallel != run.ByParts && c.internal.fixed == nil:
+	case !c.ByOwners() && c.internal.fixed == nil:
 		return about(fmt.Errorf("{parallel} %s: each worker has only its own part; take {parallel} %s", cmp.Or(c.Parallel, run.Independent), run.ByParts))
 	}
 	all, err := g.Gather(ctx, dist.At{}, []byte(part.Of))

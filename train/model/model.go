@@ -265,6 +265,11 @@ type Pass struct {
 	// layer l computes, F16, each of Config.Hidden columns or more. Frontier.At of layer l+1 names
 	// the rows to read. Default nil: none.
 	Slots [][]kernels.Tensor
+	// Exchange brings the rows of layer l's sources together where other workers compute some of
+	// them. x has the rows that layer l-1 computes here, and cols the columns of each type, 0 for
+	// types that it does not compute. After the last layer, l is the number of layers, and the rows
+	// are the seeds'. Default nil: all rows are computed here.
+	Exchange func(l int, x Rows, cols []int) Rows
 }
 
 // Kept holds the rows between layers. Hidden[l] are the rows that layer l+1 reads, before dropout,
@@ -281,6 +286,7 @@ func (m *Model) Forward(t *tape.Tape, x Rows, graphs []Graph, p Pass) Rows {
 	x = m.inputs(t, x, graphs[0])
 	for l, g := range graphs {
 		if l > 0 {
+			x = m.exchanged(l, x, p)
 			computed := x
 			x = x.assemble(t, g, p.slots(l-1), m.Hidden)
 			if p.Kept != nil {
@@ -290,7 +296,22 @@ func (m *Model) Forward(t *tape.Tape, x Rows, graphs []Graph, p Pass) Rows {
 		}
 		x = m.layers[l].forward(m.step(t, l, p.Key), m.drop(t, l, x, g, p.Key), g)
 	}
-	return x
+	return m.exchanged(len(graphs), x, p)
+}
+
+// exchanged returns the rows that layer l reads, if layer l-1 computes the rows x.
+func (m *Model) exchanged(l int, x Rows, p Pass) Rows {
+	if p.Exchange == nil {
+		return x
+	}
+	below := place{shape: &m.Shape, layer: l - 1}
+	cols := make([]int, len(m.In))
+	for t := range cols {
+		if below.makes(t) {
+			cols[t] = m.Width(l - 1)
+		}
+	}
+	return p.Exchange(l, x, cols)
 }
 
 // slots are the tables of rows that layer l computes.

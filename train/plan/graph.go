@@ -20,6 +20,12 @@ type GraphSampler interface {
 	SampleFar(ctx context.Context, room sample.Room, n int, from func(i int) (sample.BatchSeed, [][]uint32, []sample.Without), done func(i int, b *sample.Batch) error) error
 }
 
+// Cooperator is a GraphSampler of workers that can draw batches together: see
+// sample.Sampler.SampleCooperative.
+type Cooperator interface {
+	Cooperate(ctx context.Context, batches []*sample.Batch, batchSeeds []sample.BatchSeed, seeds [][][]uint32) error
+}
+
 // New returns an empty *sample.Batch.
 func (g Graph) New() Batch { return new(sample.Batch) }
 
@@ -38,6 +44,9 @@ func (g Graph) Draw(ctx context.Context, s *Steps, from int, into []Batch) error
 		if b.Without = nil; s.Without != nil {
 			b.Without = s.Without(step)
 		}
+	}
+	if s.Cooperative {
+		return g.GraphSampler.(Cooperator).Cooperate(ctx, batches, batchSeeds, seeds)
 	}
 	var expander sample.Expander
 	if s.Expand != nil {

@@ -86,6 +86,9 @@ type Steps struct {
 	// Without returns the edges that the batch of a step is drawn without. Default nil: none are
 	// left out.
 	Without func(step int) []sample.Without
+	// Cooperative has workers draw each step's batch together, each the nodes that it owns. The
+	// Sampler is a Cooperator. Default: each worker draws for its own Seeds.
+	Cooperative bool
 	// Expand returns the Expander for the group of n steps that starts at from. It decides between
 	// hops which nodes are drawn further, and may read what steps wrote: a step is drawn once the
 	// step Lag before it is written back. Groups have half as many steps as Lag, or one, so that

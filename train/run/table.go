@@ -464,11 +464,12 @@ var Table = setting.Table[Options]{
 			"started; mpi:V, V in those processes; off, one; auto: mpi if several processes were started, else off"},
 	{Key: "parallel", For: spread, Free: anyTime,
 		In: func(o *Options) value {
-			return setting.Word(&o.Parallel, slices.Concat(ParallelWays, []string{AutoParallel})...)
+			return setting.Word(&o.Parallel, slices.Concat(ParallelWays, []string{Cooperative, AutoParallel})...)
 		},
 		Help: "who draws and reads for a worker: independent, the worker itself, and only gradients are exchanged; " +
-			"parts, owners: each node has one, which draws its neighbours and sends its features; auto, parts if steps are estimated to " +
-			"take less than 0.7 times as long, else independent. Results are the same"},
+			"parts, owners: each node has one, which draws its neighbours and sends its features; cooperative, owners, which also " +
+			"compute their nodes and send hidden rows, so that nothing is computed twice; auto, parts if steps are estimated to " +
+			"take less than 0.7 times as long, else independent. Results are the same; with cooperative, sums of gradients differ in the last bits"},
 	{Key: "dist_timeout", For: spread, Free: anyTime,
 		In:   func(o *Options) value { return setting.Parsed(&o.DistTimeout, time.ParseDuration) },
 		Help: "how long a worker waits for the others before the run fails, as 90s or 10m; 0s: for ever"},

@@ -165,7 +165,7 @@ func (i introduction) differs(first introduction) string {
 		add(x.Key, x.Now, x.Then)
 	}
 	a, b := i.Options, first.Options
-	if add("parallel", a.Parallel, b.Parallel); a.Parallel == ByParts {
+	if add("parallel", a.Parallel, b.Parallel); a.ByOwners() {
 		add("lookahead", strconv.Itoa(a.Lookahead), strconv.Itoa(b.Lookahead)) // all draw equally far ahead
 	}
 	add("epochs", strconv.Itoa(a.Epochs), strconv.Itoa(b.Epochs)) // a resumed run may change them

@@ -17,8 +17,8 @@ import (
 type WorkerOptions struct {
 	// Dist is as dist.ParseWay reads it; empty: one worker.
 	Dist string `json:"dist,omitempty"`
-	// Parallel names the way in which workers share a step: Independent, the default, ByParts, or
-	// AutoParallel. A run records the way that AutoParallel has become.
+	// Parallel names the way in which workers share a step: Independent, the default, ByParts,
+	// Cooperative, or AutoParallel. A run records the way that AutoParallel has become.
 	Parallel string `json:"parallel,omitempty"`
 	// DistTimeout bounds the time that a worker waits for the others. MPILibrary is a file: see
 	// dist.Options.
@@ -26,7 +26,8 @@ type WorkerOptions struct {
 	MPILibrary  string        `json:"mpi_library,omitempty"`
 }
 
-// Ways in which workers share a step. The results are the same.
+// Ways in which workers share a step. Independent and ByParts give the same results. Cooperative
+// adds up gradients in another order.
 const (
 	// Independent: each worker draws for its share of a step's seeds, from the whole dataset, and
 	// only gradients travel.
@@ -35,11 +36,15 @@ const (
 	// rows, for all workers. Seeds are shared as in Independent, or, where parts own ranges, each
 	// worker gets seeds that it owns, as far as shares stay equal.
 	ByParts = "parts"
+	// Cooperative: each worker owns a part of the nodes. It draws from their lists, reads their
+	// rows and computes them, for all workers. Hidden rows are exchanged between layers, and
+	// nothing is computed twice. Cooperative Minibatching (Balin et al.), algorithm 1.
+	Cooperative = "cooperative"
 	// AutoParallel chooses a way by an estimate of their steps at the start: see plan.Choose.
 	AutoParallel = "auto"
 )
 
-// ParallelWays lists the ways in which workers share a step.
+// ParallelWays lists the ways that AutoParallel chooses from.
 var ParallelWays = []string{Independent, ByParts}
 
 // ParallelChoice has the decision on AutoParallel. Its JSON keys are stable.
@@ -78,6 +83,9 @@ const DefaultDistTimeout = 10 * time.Minute
 // Spread reports whether several workers may train the run.
 func (o WorkerOptions) Spread() bool { return o.Dist != "" && o.Dist != string(dist.Off) }
 
+// ByOwners reports whether workers own nodes.
+func (o WorkerOptions) ByOwners() bool { return o.Parallel == ByParts || o.Parallel == Cooperative }
+
 // validateWorkers refuses what several workers cannot train.
 func (o Options) validateWorkers() []error {
 	var errs sample.Problems
@@ -96,7 +104,9 @@ func (o Options) validateWorkers() []error {
 	fail(o.Links() && o.Negatives == task.All, "{dist} %s: {negatives} all: each worker would score all nodes; take "+
 		"{negatives} shared:64, or leave {dist} out", o.Dist)
 	fail(!kernels.IsCPU(o.Device), "{dist} %s: workers compute on the CPU; take {device} cpu", o.Dist)
-	if o.Parallel == ByParts {
+	fail(o.Parallel == Cooperative && o.History, "{parallel} %s: {history}: hidden rows of earlier steps are not used "+
+		"by workers that compute together; take {parallel} %s, or leave {history} out", o.Parallel, ByParts)
+	if o.ByOwners() {
 		const instead = "; take {parallel} " + Independent
 		kind := o.Sampling().Kind
 		fail(kind == sample.LaborStar || kind == sample.RW, "{parallel} %s: {sampler} %s compares lists, which have different "+
@@ -115,7 +125,7 @@ func (o WorkerOptions) CheckLearnt(learns bool) error {
 			return o.CheckLearnt(learns)
 		})
 	}
-	if o.Spread() && learns && o.Parallel != ByParts {
+	if o.Spread() && learns && !o.ByOwners() {
 		return fmt.Errorf("{dist} %s: each worker would change its own copy of learnt rows; take {parallel} %s, "+
 			"or give the types {input} TYPE=table or TYPE=constant", o.Dist, ByParts)
 	}

@@ -10,8 +10,9 @@ import (
 // nodes that it owns. A layer reads sources of other owners, too; their rows come from these
 // workers. Lists are by type.
 type Halo struct {
-	// Own[t] has the places of the worker's own nodes among the sources. Row i of the layer below is
-	// the row of source Own[t][i]. The layer below may compute more rows, which only others read.
+	// Own[t] has the places of the worker's own nodes among the sources. Row i of the layer below
+	// is the row of source Own[t][i]. The layer below may compute more rows, which only others
+	// read.
 	Own [][]uint32
 	// Send[t][q] has the rows of the layer below that go to worker q.
 	Send [][][]uint32
@@ -159,9 +160,10 @@ func (s *Sampler) askSources(ctx context.Context, p *Parts, batches []*Batch, ho
 	})
 }
 
-// merge returns the nodes of type t that workers ask this one for, in batch i: first those that it
-// asks itself for, then the others', in the order of workers. sources are the nodes that this worker
-// asks for in all. merge fills h with the rows to exchange, and turns asked into rows.
+// merge returns the nodes of type t that workers ask this one for, in batch i: first what it asks
+// itself for, then what others ask for, in the order of workers. sources are all nodes that this
+// worker asks for. merge fills h with the rows to exchange. It turns the nodes in asked into places
+// in the result.
 func (d *drawer) merge(p *Parts, h *Halo, t, i int, asked [][]request, sources []uint32) (own []uint32) {
 	d.last = finished{} // its indexes are used here
 	numbers := &d.indexes[t]
@@ -183,8 +185,8 @@ func (d *drawer) merge(p *Parts, h *Halo, t, i int, asked [][]request, sources [
 	return own
 }
 
-// mergeWithout returns the edges that any worker leaves out of batch i, by the seeds that this worker
-// owns. merge has turned what is asked into numbers of these seeds.
+// mergeWithout returns the edges to this worker's own seeds that any worker leaves out of batch i.
+// merge has turned the nodes in asked into places of these seeds.
 func (s *Sampler) mergeWithout(i int, asked [][]request) []Without {
 	var all []Without
 	for r, ends := range s.schema.Relations {

@@ -66,7 +66,7 @@ func anyCooperating(t *rapid.T) (c cooperating) {
 	return c
 }
 
-// sampler makes a sampler of c's lists, of which one worker may have its own alone; rank -1: all.
+// sampler makes a sampler for one worker, which has its own lists alone; with rank -1 it has all.
 func (c *cooperating) sampler(t *rapid.T, rank int) *Sampler {
 	var topo []Topology
 	values, rows := make([]Values, len(c.topo)), make([]Rows, len(c.topo))

@@ -43,13 +43,15 @@ type arrays [arrayKinds]kernels.Buffer
 
 // Kinds of arrays.
 const (
-	blockInts   = iota // of Blocks, one list behind the other; predictions lie behind them
+	blockInts   = iota // of Blocks, one list behind the other
 	blockFloats        // weights and values of edges
 	labelInts          // of labels that are input
 	labelFloats
 	givenInts   // of Upload
 	givenFloats // of UploadFloats
 	givenLists  // of Ints
+	haloInts    // of Cooperation
+	largest     // of FetchLargest
 	arrayKinds
 )
 
@@ -69,9 +71,8 @@ func newFeed(be kernels.Backend) *Feed {
 // it uploads their places too.
 func (f *Feed) Blocks(layers []sample.Layer, rows ...kernels.Tensor) []model.Graph {
 	f.ids, f.weights, f.places, f.from = f.ids[:0], f.weights[:0], f.places[:0], f.from[:0]
-	seeds, most := 0, 0 // edges that have values
+	most := 0 // edges that have values
 	for i := range layers {
-		seeds = 0
 		for t := range layers[i].Nodes {
 			nodes := &layers[i].Nodes[t]
 			var at, back []uint32
@@ -80,7 +81,6 @@ func (f *Feed) Blocks(layers []sample.Layer, rows ...kernels.Tensor) []model.Gra
 			}
 			f.from = append(f.from, at, back)
 			f.ids = append(f.ids, nodes.Src, at, back)
-			seeds += nodes.Dst
 		}
 		for k := range layers[i].Blocks {
 			b := &layers[i].Blocks[k]
@@ -96,7 +96,7 @@ func (f *Feed) Blocks(layers []sample.Layer, rows ...kernels.Tensor) []model.Gra
 	}
 	ids, weights := total(f.ids), total(f.weights)
 	floats := f.room(blockFloats, kernels.F32, weights)
-	ints := f.room(blockInts, kernels.U32, ids+seeds) // with room for predictions
+	ints := f.room(blockInts, kernels.U32, ids)
 	f.used = 0
 	f.staging.JoinU32(kernels.Tensor{Buf: ints, Type: kernels.U32, Rows: ids, Cols: 1}, f.ids...)
 	f.staging.JoinF32(kernels.Tensor{Buf: floats, Type: kernels.F32, Rows: weights, Cols: 1}, f.weights...)

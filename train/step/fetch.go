@@ -54,7 +54,7 @@ func (f *Feed) FetchLoss(rows kernels.Tensor) []float32 {
 
 // FetchLargest is Fetch of the column of each row's largest logit.
 func (f *Feed) FetchLargest(logits kernels.Tensor) []uint32 {
-	out := kernels.Tensor{Buf: f.now[blockInts], Type: kernels.U32, Off: f.used, Rows: logits.Rows, Cols: 1}
+	out := kernels.Tensor{Buf: f.room(largest, kernels.U32, logits.Rows), Type: kernels.U32, Rows: logits.Rows, Cols: 1}
 	f.be.ArgMax(out, logits)
 	return f.fetchInts(out)
 }

@@ -95,6 +95,9 @@ type Input struct {
 	Key  uint64      // of dropout, another one each step; odd. 0: nothing is dropped
 	Kept *model.Kept // what is kept of hidden rows until the next step; nil: nothing
 	Held *Held       // nil: the batch has no history
+	// Cooperation has the workers that compute other nodes of the batch. Default nil: there are
+	// none.
+	*Cooperation
 	// Hidden are the nodes whose labels are hidden where labels are input: the seeds of all
 	// workers. Default nil: Seeds.
 	Hidden []uint32
@@ -102,10 +105,18 @@ type Input struct {
 
 // InputOf is a batch with its rows by type.
 func InputOf(b *sample.Batch, rows ...kernels.Tensor) Input {
-	return Input{Layers: b.Layers, Seeds: b.Seeds, Rows: rows}
+	in := Input{Layers: b.Layers, Seeds: b.Asked(), Rows: rows}
+	if h := b.Halos(); h != nil {
+		in.Cooperation = &Cooperation{Halos: h}
+	}
+	return in
 }
 
-// hasSeeds reports whether the batch has a seed: of a small batch, a worker may have none.
+// computes reports whether the step computes anything. Of a small batch, a worker may have no seed;
+// others may need what it computes even so.
+func (in *Input) computes() bool { return in.hasSeeds() || in.Cooperation != nil }
+
+// hasSeeds reports whether the batch has a seed.
 func (in *Input) hasSeeds() bool {
 	return slices.ContainsFunc(in.Seeds, func(ids []uint32) bool { return len(ids) > 0 })
 }
@@ -138,17 +149,19 @@ type Launched struct {
 func (s *Stepper) Compute(in Input) (err error) {
 	s.Feed.turn()
 	s.learnt, s.now = s.learnt[:0], Launched{s: s, held: in.Held, updates: s.Optim.Steps()}
-	if !in.hasSeeds() {
-		s.now.tally = func() Tally { return Tally{} }
+	s.now.tally = func() Tally { return Tally{} }
+	if !in.computes() {
 		return nil
 	}
-	graphs := s.begin(in)
-	s.now.tally, err = s.Task.Loss(s.Tape, s.Feed, s.Model.Forward(s.Tape, s.leaves(in.Rows), graphs, s.pass(in)), in)
+	others, err := s.forward(in, &s.now.tally)
 	if err != nil {
 		return err
 	}
 	s.store(in, true)
 	s.Tape.Backward()
+	if err := others.failed(); err != nil {
+		return err
+	}
 	s.norms(in)
 	for n, x := range in.Rows {
 		if s.Model.LearntDim(n) > 0 && x.Buf != nil {
@@ -156,6 +169,20 @@ func (s *Stepper) Compute(in Input) (err error) {
 		}
 	}
 	return nil
+}
+
+// forward takes in forwards to its loss, and sets tally if it has seeds.
+func (s *Stepper) forward(in Input, tally *func() Tally) (others *cooperating, err error) {
+	graphs, pass := s.begin(in), s.pass(in)
+	others, pass.Exchange = s.cooperate(in)
+	out := s.Model.Forward(s.Tape, s.leaves(in.Rows), graphs, pass)
+	if err := others.failed(); err != nil {
+		return nil, err
+	}
+	if in.hasSeeds() {
+		*tally, err = s.Task.Loss(s.Tape, s.Feed, out, in)
+	}
+	return others, err
 }
 
 // LearntGradient returns the gradients of the learnt rows of type n that the last Compute read, or
@@ -245,11 +272,11 @@ func (s *Stepper) Update(rate float64, reduce func(grads []kernels.Tensor) error
 // none.
 func (s *Stepper) Rehearse(in Input) error {
 	s.Feed.turn()
-	if !in.hasSeeds() {
+	if !in.computes() {
 		return nil
 	}
-	graphs := s.begin(in)
-	if _, err := s.Task.Loss(s.Tape, s.Feed, s.Model.Forward(s.Tape, s.leaves(in.Rows), graphs, s.pass(in)), in); err != nil {
+	var tally func() Tally
+	if _, err := s.forward(in, &tally); err != nil {
 		return err
 	}
 	s.store(in, false)

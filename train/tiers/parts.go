@@ -13,6 +13,9 @@ import (
 // Parts connects this worker with the owners of other nodes. New sets Reads.
 type Parts struct {
 	sample.Parts // Exchange is for drawing
+	// Cooperative says that workers draw and compute each step's batch together, each the nodes
+	// that it owns.
+	Cooperative bool
 	// Agree is plan.Config.Agree.
 	Agree func(ctx context.Context, n int) (int, error)
 	// Rows exchanges rows of features, as Exchange does for drawing.
@@ -65,5 +68,14 @@ func (s partsSampler) SampleThrough(
 ) error {
 	return s.data.Place(store.Guard(func() error {
 		return s.SampleParts(ctx, &s.parts.Parts, e, batches, batchSeeds, seeds)
+	}))
+}
+
+// Cooperate implements plan.Cooperator.
+func (s partsSampler) Cooperate(
+	ctx context.Context, batches []*sample.Batch, batchSeeds []sample.BatchSeed, seeds [][][]uint32,
+) error {
+	return s.data.Place(store.Guard(func() error {
+		return s.SampleCooperative(ctx, &s.parts.Parts, batches, batchSeeds, seeds)
 	}))
 }

@@ -256,15 +256,19 @@ func Memory(given int64) (int64, error) {
 	return kernels.Addressable(system / 2), nil
 }
 
-// First draws the batch that Open measures, without some edges. Where the dataset is a part, all
-// workers call it at the same time.
+// First draws the batch that Open measures, without some edges. Where the dataset is a part, or
+// workers draw together, all of them call it at the same time.
 func (t *Tiers) First(
 	ctx context.Context, batchSeed sample.BatchSeed, seeds [][]uint32, without []sample.Without,
 ) (*sample.Batch, error) {
 	b := &sample.Batch{Without: without}
 	err := store.Guard(func() error {
+		batches, batchSeeds := []*sample.Batch{b}, []sample.BatchSeed{batchSeed}
+		if t.Cooperative() {
+			err := t.Sampler.SampleCooperative(ctx, &t.Parts.Parts, batches, batchSeeds, [][][]uint32{seeds})
+			return t.data.Place(err)
+		}
 		if t.data.OwnPart() != nil { // other workers have the other lists
-			batches, batchSeeds := []*sample.Batch{b}, []sample.BatchSeed{batchSeed}
 			err := t.Sampler.SampleParts(ctx, &t.Parts.Parts, nil, batches, batchSeeds, [][][]uint32{seeds})
 			return t.data.Place(err)
 		}
@@ -272,6 +276,9 @@ func (t *Tiers) First(
 	})
 	return b, err
 }
+
+// Cooperative reports whether workers draw and compute each step's batch together.
+func (t *Tiers) Cooperative() bool { return t.Parts != nil && t.Parts.Cooperative }
 
 // Open splits the memory by the sizes of a batch, and opens the remaining parts. If the total is
 // not enough, the error is a *plan.NotEnough, and Open may be called again with a smaller Beside.

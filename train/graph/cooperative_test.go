@@ -1,0 +1,136 @@
+package graph
+
+import (
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/run"
+)
+
+// cooperative returns o for workers that compute together.
+func cooperative(o run.Options) run.Options {
+	o.Parallel = run.Cooperative
+	return o
+}
+
+// TestCooperativeNearOne: workers that compute together lose what one worker loses, but for the
+// order of sums, in every network and task, also where a step leaves out the edges that it learns,
+// and where some workers have no seeds. From equal weights, logits have the same bits. On parts, and
+// with little memory, they end with the same weights.
+func TestCooperativeNearOne(t *testing.T) {
+	nodes, links, trust := open(t, storetest.Communities(600, 4, 8, 16, 2)), open(t, linked(600)), openTyped(t, storetest.Trust(400, true, false))
+	rated, spec := open(t, ratedRows(500, store.U32)), storetest.Library(300, 3, 1)
+	spec.Types[0].Dim, spec.Types[0].Row = 2, func(v int) []float32 { return []float32{float32(v % 3), float32(v % 7)} }
+	spec.Relations[1].Weight = func(v, i int) float32 { return float32(1 + (v+i)%3) }
+	types, learns := openTyped(t, spec), openTyped(t, storetest.Library(400, 3, 2))
+	for name, c := range map[string]struct {
+		ds     *store.Dataset
+		o      run.Options
+		change func(o *run.Options)
+	}{
+		"sage":         {nodes, small(), func(*run.Options) {}},
+		"three layers": {nodes, small(), func(o *run.Options) { o.Layers, o.Fanouts = 3, []int{3, 3, 3} }},
+		"one layer":    {nodes, small(), func(o *run.Options) { o.Layers, o.Fanouts = 1, []int{3} }},
+		"mlp":          {nodes, small(), func(o *run.Options) { o.Kind = model.MLP }},
+		"gcn":          {nodes, small(), func(o *run.Options) { o.Kind = model.GCN }},
+		"gat":          {nodes, small(), func(o *run.Options) { o.Kind = model.GAT }},
+		"labor0":       {nodes, small(), func(o *run.Options) { draws["labor0 smoothed"](o) }},
+		"labels":       {nodes, small(), func(o *run.Options) { o.LabelInput = 8 }},
+		"weights":      {nodes, small(), func(o *run.Options) { o.ClassWeights = "1,2,3,4" }},
+		"sampled":      {nodes, small(), func(o *run.Options) { o.Eval, o.Batch = "sampled", 16 }},
+		"several":      {open(t, several(600)), small(), func(*run.Options) {}},
+		"numbers":      {open(t, priced(600)), small(), func(*run.Options) {}},
+		"rsage":        {types, typed(model.RSAGE), func(*run.Options) {}},
+		"rgcn":         {types, typed(model.RGCN), func(o *run.Options) { o.Weighted = true }},
+		"hgt":          {types, typed(model.HGT), func(*run.Options) {}},
+		"columns":      {rated, typed(model.RGAT), func(o *run.Options) { o.EdgeInputs = asColumns }},
+		"table":        {rated, typed(model.RSAGE), func(o *run.Options) { o.EdgeInputs = asTable }},
+		"learnt":       {learns, learning(), func(*run.Options) {}},
+		"links":        {links, linkOptions(), func(*run.Options) {}},
+		"links gcn":    {links, linkOptions(), func(o *run.Options) { o.Kind = model.GCN }},
+		"links kept":   {links, linkOptions(), func(o *run.Options) { o.KeepTargets = true }},
+		"shared":       {links, linkOptions(), func(o *run.Options) { o.Negatives, o.Chunk, o.Loss = "shared:5", 30, "ce" }},
+		"filtered":     {links, linkOptions(), func(o *run.Options) { o.Negatives, o.Corrupt = "filtered:2", "both" }},
+		"edges":        {trust, edgeOptions(), func(*run.Options) {}},
+		"edge numbers": {trust, edgeOptions(), func(o *run.Options) { o.EdgeLabel = "rating:value" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := c.o
+			c.change(&o)
+			// A decay that is added to the gradients shows a wrong scale of theirs.
+			o.Epochs, o.LR, o.Dropout, o.InputDropout, o.Optim.WeightDecay = 2, 1e-3, 0, 0, 0.1
+			still := o
+			still.Epochs, still.LR = 1, 1e-30 // weights keep their bits
+			want, first := trained(t, c.ds, o), trained(t, c.ds, still)
+			got := sameBy(t, c.ds, 3, cooperative(o))
+			require.InEpsilonSlice(t, want.Losses, got.Losses, 1e-4)
+			again := sameBy(t, c.ds, 3, cooperative(still))
+			require.InEpsilon(t, first.Losses[0], again.Losses[0], 1e-12)
+			require.Equal(t, first.Best.ValidAcc, again.Best.ValidAcc)
+			few := still
+			few.Epochs, few.EpochSteps, few.Batch = 1, 3, 4
+			if few.Eval = "sampled"; o.Task == "" {
+				few.EvalNodes = 5
+			} else {
+				few.EvalEdges = 5
+			}
+			require.InEpsilon(t, trained(t, c.ds, few).Losses[0], sameBy(t, c.ds, 7, cooperative(few)).Losses[0], 1e-12)
+			all, err := byWorkersOf(t, inParts(t, c.ds, 3), 3, cooperative(o), scratch(t), nil)
+			require.Equal(t, got.ParamsXXH3, same(t, all, err).ParamsXXH3)
+			if c.ds == nodes {
+				all, err = byWorkersOf(t, inParts(t, c.ds, 3), 3, cooperative(o), scratch(t), func(w *worker) { w.tight(c.ds) })
+				require.Equal(t, got.ParamsXXH3, same(t, all, err).ParamsXXH3)
+			}
+		})
+	}
+}
+
+// TestCooperativeEnds: whichever worker fails or stops in a step, none is left waiting, and the run
+// goes on from a checkpoint to the same bits.
+func TestCooperativeEnds(t *testing.T) {
+	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
+	o := cooperative(outOfCore(ds, "pread"))
+	o.Epochs, o.Cache.HostBytes, o.Window, o.TopologyBytes, o.Batch = 3, 1<<10, 2, 3*o.TopologyBytes, 40
+	want := sameBy(t, ds, 3, o)
+	for trial := range 6 {
+		path := filepath.Join(t.TempDir(), "run")
+		stops := trial >= 3
+		_, err := byWorkers(t, ds, 3, o, func() (*run.Dir, error) { return run.Create(path) },
+			func(w *worker) {
+				if w.rank != trial%3 {
+					return
+				}
+				var fails atomic.Bool
+				w.hooks.Step = func(epoch, _, _ int, _ float64) {
+					if epoch == 2 && stops {
+						w.stop()
+					}
+					fails.Store(epoch == 2 && !stops)
+				}
+				w.faults = func(int, int64, int) (f disk.Fault) {
+					if fails.Load() {
+						f.Errno = syscall.EIO
+					}
+					return f
+				}
+			})
+		if stops {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, "worker ")
+			require.ErrorContains(t, err, "go on with gnnstore train {resume} {run} "+path)
+		}
+		resumed, err := byWorkers(t, ds, 3, o, again(path), nil)
+		require.NoError(t, err)
+		require.Equal(t, want.ParamsXXH3, resumed[0].ParamsXXH3)
+		require.Equal(t, want.Losses, resumed[2].Losses)
+	}
+}

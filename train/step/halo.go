@@ -1,0 +1,158 @@
+package step
+
+import (
+	"fmt"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/tape"
+)
+
+// Cooperation connects a step with the workers that compute the other nodes of its batch.
+type Cooperation struct {
+	Halos []sample.Halo // sample.Batch.Halos
+	// Swap sends send[q] to worker q, and returns the bytes that come from each worker. They are
+	// lent until the next call. Nil: nothing is exchanged, as in a rehearsal.
+	Swap func(send [][]byte) ([][]byte, error)
+}
+
+// cooperating is the state of a step of a Cooperation.
+type cooperating struct {
+	*Cooperation
+	feed  *Feed
+	halos [][]tape.Halo // by layer and type
+	send  [][]byte
+	err   error // of the first Swap that failed; there is none after it
+}
+
+// cooperate returns the Exchange of a step of in, or nil if one worker computes it. It uploads the
+// lists of rows.
+func (s *Stepper) cooperate(in Input) (c *cooperating, exchange func(l int, x model.Rows, cols []int) model.Rows) {
+	if in.Cooperation == nil {
+		return nil, nil
+	}
+	c = &cooperating{Cooperation: in.Cooperation, feed: s.Feed, halos: s.Feed.haloLists(in)}
+	return c, func(l int, x model.Rows, cols []int) model.Rows {
+		h := &c.Halos[l]
+		forth := true
+		return s.Tape.Exchange(x, c.halos[l], cols, func(send, come []kernels.Tensor) {
+			if forth {
+				c.swap(send, h.Send, come, h.Take)
+			} else {
+				c.swap(send, h.Take, come, h.Send)
+			}
+			forth = false
+		})
+	}
+}
+
+// swap exchanges rows, a matrix a type. of and from list, by type and worker, the rows to send and
+// to come.
+func (c *cooperating) swap(send []kernels.Tensor, of [][][]uint32, come []kernels.Tensor, from [][][]uint32) {
+	if c.Swap == nil || c.err != nil {
+		return
+	}
+	workers := len(of[0])
+	if len(c.send) != workers {
+		c.send = make([][]byte, workers)
+	}
+	for q := range c.send {
+		c.send[q] = c.send[q][:0]
+	}
+	for t, x := range send {
+		if x.Len() == 0 {
+			continue
+		}
+		c.err = c.feed.Read(x, func(b []byte) error {
+			for q, rows := range of[t] {
+				n := 4 * x.Cols * len(rows)
+				c.send[q], b = append(c.send[q], b[:n]...), b[n:]
+			}
+			return nil
+		})
+		if c.err != nil {
+			return
+		}
+	}
+	came, err := c.Swap(c.send)
+	if c.err = err; err != nil {
+		return
+	}
+	rest := append([][]byte(nil), came...)
+	for t, x := range come {
+		if x.Len() == 0 {
+			continue
+		}
+		c.err = c.feed.staging.Fill(x, func(dst []byte) error {
+			for q, rows := range from[t] {
+				n := 4 * x.Cols * len(rows)
+				if len(rest[q]) < n {
+					return fmt.Errorf("worker %d sends %d bytes of hidden rows; more were expected", q, len(came[q]))
+				}
+				copy(dst, rest[q][:n])
+				rest[q], dst = rest[q][n:], dst[n:]
+			}
+			return nil
+		})
+		if c.err != nil {
+			return
+		}
+	}
+	for q := range rest {
+		if len(rest[q]) > 0 {
+			c.err = fmt.Errorf("worker %d sends %d bytes of hidden rows too many", q, len(rest[q]))
+		}
+	}
+}
+
+// failed returns the error of the exchanges so far; c may be nil.
+func (c *cooperating) failed() error {
+	if c == nil {
+		return nil
+	}
+	return c.err
+}
+
+// haloLists uploads the lists of in's halos, by layer and type. They are valid as long as Blocks'.
+func (f *Feed) haloLists(in Input) [][]tape.Halo {
+	var lists [][]uint32
+	for l := 1; l < len(in.Halos); l++ {
+		h := &in.Halos[l]
+		for t := range h.Own {
+			sources := in.Seeds[t]
+			if l < len(in.Layers) {
+				sources = in.Layers[l].Nodes[t].Src
+			}
+			at := make([]uint32, len(sources))
+			var send, take []uint32
+			for row, place := range h.Own[t] {
+				at[place] = uint32(row)
+			}
+			for q := range h.Send[t] {
+				send = append(send, h.Send[t][q]...)
+				for _, place := range h.Take[t][q] {
+					at[place] = kernels.InSlot | uint32(len(take))
+					take = append(take, place)
+				}
+			}
+			lists = append(lists, h.Own[t], send, take, at)
+		}
+	}
+	n := total(lists)
+	buf := f.room(haloInts, kernels.U32, n)
+	f.staging.JoinU32(kernels.Tensor{Buf: buf, Type: kernels.U32, Rows: n, Cols: 1}, lists...)
+	n = 0
+	next := func() kernels.Tensor {
+		t := kernels.Tensor{Buf: buf, Type: kernels.U32, Off: n, Rows: len(lists[0]), Cols: 1}
+		n, lists = n+len(lists[0]), lists[1:]
+		return t
+	}
+	all := make([][]tape.Halo, len(in.Halos))
+	for l := 1; l < len(all); l++ {
+		for range in.Halos[l].Own {
+			all[l] = append(all[l], tape.Halo{Own: next(), Send: next(), Take: next(), At: next()})
+		}
+	}
+	return all
+}
