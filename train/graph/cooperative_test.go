@@ -23,10 +23,11 @@ func cooperative(o run.Options) run.Options {
 
 // TestCooperativeNearOne: workers that compute together lose what one worker loses, but for the
 // order of sums, in every network and task, also where a step leaves out the edges that it learns,
-// and where some workers have no seeds. From equal weights, logits have the same bits. On parts, and
-// with little memory, they end with the same weights.
+// and where some workers have no seeds. From equal weights, logits have the same bits. On parts,
+// and with little memory, they end with the same weights.
 func TestCooperativeNearOne(t *testing.T) {
-	nodes, links, trust := open(t, storetest.Communities(600, 4, 8, 16, 2)), open(t, linked(600)), openTyped(t, storetest.Trust(400, true, false))
+	nodes, links := open(t, storetest.Communities(600, 4, 8, 16, 2)), open(t, linked(600))
+	trust := openTyped(t, storetest.Trust(400, true, false))
 	rated, spec := open(t, ratedRows(500, store.U32)), storetest.Library(300, 3, 1)
 	spec.Types[0].Dim, spec.Types[0].Row = 2, func(v int) []float32 { return []float32{float32(v % 3), float32(v % 7)} }
 	spec.Relations[1].Weight = func(v, i int) float32 { return float32(1 + (v+i)%3) }
@@ -82,11 +83,13 @@ func TestCooperativeNearOne(t *testing.T) {
 			} else {
 				few.EvalEdges = 5
 			}
-			require.InEpsilon(t, trained(t, c.ds, few).Losses[0], sameBy(t, c.ds, 7, cooperative(few)).Losses[0], 1e-12)
-			all, err := byWorkersOf(t, inParts(t, c.ds, 3), 3, cooperative(o), scratch(t), nil)
+			one := trained(t, c.ds, few)
+			require.InEpsilon(t, one.Losses[0], sameBy(t, c.ds, 7, cooperative(few)).Losses[0], 1e-12)
+			opened, tight := inParts(t, c.ds, 3), func(w *worker) { w.tight(c.ds) }
+			all, err := byWorkersOf(t, opened, 3, cooperative(o), scratch(t), nil)
 			require.Equal(t, got.ParamsXXH3, same(t, all, err).ParamsXXH3)
 			if c.ds == nodes {
-				all, err = byWorkersOf(t, inParts(t, c.ds, 3), 3, cooperative(o), scratch(t), func(w *worker) { w.tight(c.ds) })
+				all, err = byWorkersOf(t, opened, 3, cooperative(o), scratch(t), tight)
 				require.Equal(t, got.ParamsXXH3, same(t, all, err).ParamsXXH3)
 			}
 		})
