@@ -140,7 +140,7 @@ func (a *audit) look(ctx context.Context, now int, b *sample.Batch, key uint64) 
 			nodes, slots := make([]uint32, len(some)), make([]uint32, len(some))
 			for i, use := range some {
 				u := part.Used[use]
-				nodes[i], slots[i] = b.Layers[part.Layer].Nodes[part.Type].Src[u.At], u.Slot
+				nodes[i], slots[i] = b.Live(part.Layer, part.Type)[u.At], u.Slot
 				sums[k].Ages += int64(now) - int64(u.Stamp)
 			}
 			if err := a.compare(ctx, k, a.BatchSeeds().At(now), key, nodes, slots, &sums[k]); err != nil {

@@ -44,12 +44,12 @@ func plainSteps(t *testing.T, m *trainer, steps int, look func(now int, b *sampl
 		key := sample.StepSeed(m.Seed, epoch, i) | 1
 		look(now, b, key)
 		in := plainInput(t, m, b, key)
-		in.Held = m.reuse.input(now)
+		in.Held = m.reuse.input(now, false)
 		require.NoError(t, m.step.Compute(in))
 		require.NoError(t, m.step.Update(m.LR, nil))
 		_, err := m.step.Launched().Wait()
 		require.NoError(t, err)
-		m.reuse.writeBack(now, b)
+		require.NoError(t, m.reuse.writeBack(now, b, nil))
 		freeRows(m, in)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/history"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/run"
 )
@@ -97,10 +98,11 @@ func TestCooperativeNearOne(t *testing.T) {
 }
 
 // TestCooperativeEnds: whichever worker fails or stops in a step, none is left waiting, and the run
-// goes on from a checkpoint to the same bits.
+// goes on from a checkpoint to the same bits, with the hidden rows that each worker kept.
 func TestCooperativeEnds(t *testing.T) {
 	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
-	o := cooperative(outOfCore(ds, "pread"))
+	o, reuses := cooperative(outOfCore(ds, "pread")), reusing()
+	o.History, o.Settings = true, reuses.Settings
 	o.Epochs, o.Cache.HostBytes, o.Window, o.TopologyBytes, o.Batch = 3, 1<<10, 2, 3*o.TopologyBytes, 40
 	want := sameBy(t, ds, 3, o)
 	for trial := range 6 {
@@ -135,5 +137,47 @@ func TestCooperativeEnds(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want.ParamsXXH3, resumed[0].ParamsXXH3)
 		require.Equal(t, want.Losses, resumed[2].Losses)
+	}
+}
+
+// TestCooperativeReuse: workers that compute together use hidden rows again as one worker does:
+// each keeps rows of its own nodes, and all share the verdict. They end with the same bits under
+// any budget, and whether each has the whole dataset or a part.
+func TestCooperativeReuse(t *testing.T) {
+	one, library := open(t, storetest.Communities(900, 4, 8, 24, 2)), open(t, several(600))
+	for name, change := range map[string]func(o *run.Options){
+		"gcn":           func(o *run.Options) { o.Kind = model.GCN },
+		"3 layers":      func(o *run.Options) { o.Layers, o.Fanouts = 3, []int{3, 3, 3} },
+		"a step of lag": func(o *run.Options) { o.HistoryLag = 1 },
+		"few slots":     func(o *run.Options) { o.HistoryBytes = 30 * history.SlotBytes(o.Hidden) },
+		"auto":          func(o *run.Options) { o.HistoryBytes = history.Auto },
+		"typed":         func(*run.Options) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ds, o := one, reusing()
+			if name == "typed" {
+				ds = library
+			}
+			change(&o)
+			o.LR, o.Dropout = 1e-3, 0
+			want := trained(t, ds, o)
+			all, err := byWorkers(t, ds, 3, cooperative(o), scratch(t), nil)
+			got := same(t, all, err)
+			hits := int64(0)
+			for _, r := range all {
+				hits += r.History.Hits
+			}
+			require.Positive(t, hits)
+			if name != "few slots" {
+				require.InEpsilonSlice(t, want.Losses, got.Losses, 1e-4)
+				require.Equal(t, want.History.Hits, hits)
+			}
+			tight := func(w *worker) { w.tight(ds) }
+			again, err := byWorkersOf(t, inParts(t, ds, 3), 3, cooperative(o), scratch(t), tight)
+			require.Equal(t, got.ParamsXXH3, same(t, again, err).ParamsXXH3)
+			for rank, r := range again {
+				require.Equal(t, all[rank].History, r.History)
+			}
+		})
 	}
 }

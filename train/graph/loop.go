@@ -31,7 +31,7 @@ func (t *trainer) Train(ctx context.Context, s run.Span, done func(step.Tally, c
 	batchSeed := func(step int) sample.BatchSeed { return t.BatchSeeds().At(before + step) }
 	// finish ends a step that was launched.
 	finish := func(b *pipeline.Gathered, l launched) error {
-		a, err := t.settle(b, l)
+		a, err := t.settle(ctx, b, l, s.Epoch)
 		if err != nil {
 			return fmt.Errorf("epoch %d, step %d: %w", s.Epoch, b.Step+1, err)
 		}
@@ -91,7 +91,7 @@ func (t *trainer) launch(ctx context.Context, b *pipeline.Gathered, epoch int) (
 		if err := t.reuse.audit.look(ctx, now, batch, in.Key); err != nil {
 			return l, err
 		}
-		in.Held = t.reuse.input(now)
+		in.Held = t.reuse.input(now, t.tiers.Cooperative())
 	}
 	at := dist.At{Epoch: epoch, Step: b.Step}
 	if in.Cooperation != nil {
@@ -121,7 +121,7 @@ func (t *trainer) launch(ctx context.Context, b *pipeline.Gathered, epoch int) (
 }
 
 // settle waits for a step, and gives the planner and the learnt rows what it has made.
-func (t *trainer) settle(b *pipeline.Gathered, l launched) (a step.Tally, err error) {
+func (t *trainer) settle(ctx context.Context, b *pipeline.Gathered, l launched, epoch int) (a step.Tally, err error) {
 	defer kernels.RecoverMemory(&err)
 	if a, err = l.Wait(); err != nil {
 		return a, t.explain(err, b)
@@ -130,7 +130,10 @@ func (t *trainer) settle(b *pipeline.Gathered, l launched) (a step.Tally, err er
 		a = *l.shared
 	}
 	if t.reuse.any() {
-		t.reuse.writeBack(l.update, b.Batch.(*sample.Batch))
+		sum := t.sumCounts(ctx, dist.At{Epoch: epoch, Step: b.Step})
+		if err := t.reuse.writeBack(l.update, b.Batch.(*sample.Batch), sum); err != nil {
+			return a, err
+		}
 	}
 	if t.learnt.any() {
 		t.Torn = true

@@ -74,7 +74,7 @@ func (c *core) planReuse(ctx context.Context) error {
 func (c *core) keep(bytes int64) {
 	u := c.reuse
 	u.HistoryBytes = bytes
-	kept := u.sizing.Kept(u.Settings, history.SlotBytes(c.Hidden))
+	kept := c.keptBy(u.Settings)
 	u.options = history.Options{
 		Seed: c.Seed, Layers: c.Layers, Types: len(c.data.Types), PGrad: u.PGrad, TStale: u.TStale, Lag: u.HistoryLag, Start: u.HistoryStart, Kept: kept,
 	}
@@ -82,6 +82,23 @@ func (c *core) keep(bytes int64) {
 	if len(kept) > 0 {
 		c.tiers.MostSteps = max(1, u.HistoryLag/2)
 	}
+}
+
+// keptBy returns the rows to keep by s, whose bytes are a worker's. Workers that compute together
+// share the slots: each keeps rows of its own nodes.
+func (c *core) keptBy(s history.Settings) []history.Kept {
+	workers := 1
+	if c.tiers.Cooperative() {
+		workers = c.Hooks.Group.Size()
+	}
+	if s.HistoryBytes != history.Auto {
+		s.HistoryBytes = min(s.HistoryBytes, math.MaxInt64/int64(workers)) * int64(workers)
+	}
+	kept := c.reuse.sizing.Kept(s, history.SlotBytes(c.Hidden))
+	for k := range kept {
+		kept[k].Slots = (kept[k].Slots + workers - 1) / workers
+	}
+	return kept
 }
 
 // keepRest gives kept rows the memory that other parts leave, if the run asks for that, and records
@@ -199,8 +216,9 @@ func (u *reuse) close() {
 }
 
 // input returns the slots that a step reads rows from and stores rows in, valid until the step
-// after next. It returns nil if the step does neither.
-func (u *reuse) input(now int) *step.Held {
+// after next. It returns nil if the step does neither. shared says that workers share its verdict:
+// then it is not nil once rows are kept, since another worker may keep some.
+func (u *reuse) input(now int, shared bool) *step.Held {
 	held, stores := &u.held[now%2], &u.stores[now%2]
 	held.Store, *stores = held.Store[:0], (*stores)[:0]
 	idle := true
@@ -221,7 +239,7 @@ func (u *reuse) input(now int) *step.Held {
 			*stores = append(*stores, k)
 		}
 	}
-	if idle {
+	if idle && (!shared || now < u.HistoryStart) {
 		return nil
 	}
 	return held
@@ -237,7 +255,7 @@ func (u *reuse) rehearsal(b *sample.Batch) ([]sample.Layer, *step.Held) {
 	for _, k := range u.options.Kept {
 		nodes, s := slices.Clone(layers[k.Layer].Nodes), step.Store{Layer: k.Layer - 1, Type: k.Type}
 		f := &nodes[k.Type]
-		f.Origin = make([]sample.Origin, len(f.Src))
+		f.Origin = make([]sample.Origin, len(b.Live(k.Layer, k.Type)))
 		for i := range f.Origin {
 			f.Origin[i] = sample.Origin{From: sample.Below, Index: uint32((i + 1) % len(f.Origin))} // shifted: rows in order need no assembly
 			s.Rows, s.To = append(s.Rows, uint32(i)), append(s.To, uint32(i))
@@ -249,14 +267,21 @@ func (u *reuse) rehearsal(b *sample.Batch) ([]sample.Layer, *step.Held) {
 }
 
 // writeBack gives the cache the gradient norms and lost rows of a step, and counts the feature rows
-// that the step saved.
-func (u *reuse) writeBack(now int, b *sample.Batch) {
+// that the step saved. sum replaces counts by the sums over workers that share a verdict; nil: this
+// worker decides alone.
+func (u *reuse) writeBack(now int, b *sample.Batch, sum func(counts []int64) error) error {
 	p, held := u.cache.Planned(now), &u.held[now%2]
 	u.measured = append(u.measured[:0], make([]history.Measured, len(p.Parts))...)
+	shared := sum != nil && now >= u.HistoryStart
 	for k := range p.Parts {
-		if part := &p.Parts[k]; !part.Idle() {
-			nodes := b.Layers[part.Layer].Nodes[part.Type].Src
+		if part := &p.Parts[k]; shared || !part.Idle() {
+			nodes := b.Live(part.Layer, part.Type)
 			u.measured[k] = history.Measured{Nodes: nodes, Norms: held.Norms[part.Layer-1][part.Type]}
+		}
+	}
+	if shared {
+		if err := u.cache.Limits(u.measured, sum); err != nil {
+			return err
 		}
 	}
 	for i, k := range u.stores[now%2] {
@@ -274,6 +299,7 @@ func (u *reuse) writeBack(now int, b *sample.Batch) {
 		u.pruned[k] += float64(len(p.Parts[k].Used)) * float64(inputs) / float64(max(computed, 1))
 	}
 	u.cache.WriteBack(now, u.measured)
+	return nil
 }
 
 // report returns the counters of kept rows up to now, or nil without Options.History. types are the
@@ -441,8 +467,10 @@ func (c *core) size(ctx context.Context) error {
 	}
 	if c.Hooks.Group.Size() > 1 {
 		all, err := c.gatherNumbers(ctx, sizing.Sums())
-		if err == nil {
-			err = sizing.Mean(all)
+		if err == nil && c.tiers.Cooperative() {
+			err = sizing.Merge(all, 1)
+		} else if err == nil {
+			err = sizing.Merge(all, float64(len(all)))
 		}
 		if err != nil {
 			return err

@@ -384,12 +384,12 @@ func TestReuseRehearsal(t *testing.T) {
 		e, z := m.reuse.cache.Group(now, 1), []sample.BatchSeed{m.BatchSeeds().At(now)}
 		require.NoError(t, m.tiers.Sampler.SampleThrough(t.Context(), e, []*sample.Batch{b}, z, [][][]uint32{m.task.Seeds(now)}))
 		in := step.InputOf(b, m.tiers.Zeros(0, len(b.Inputs()[0])))
-		in.Key, in.Held = 1, m.reuse.input(now)
+		in.Key, in.Held = 1, m.reuse.input(now, false)
 		require.NotNil(t, in.Held)
 		require.NoError(t, m.step.Compute(in))
 		_, err := m.step.Launched().Wait()
 		require.NoError(t, err)
-		m.reuse.writeBack(now, b)
+		require.NoError(t, m.reuse.writeBack(now, b, nil))
 		m.Backend.Free(in.Rows[0].Buf)
 	}
 	require.Positive(t, m.reuse.cache.Stats()[0].Hits)

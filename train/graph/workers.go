@@ -124,6 +124,35 @@ func (c *core) parts() *tiers.Parts {
 	return p
 }
 
+// sumCounts returns a function that replaces counts by the sums over all workers; nil unless
+// workers compute together.
+func (c *core) sumCounts(ctx context.Context, at dist.At) func(counts []int64) error {
+	if !c.tiers.Cooperative() {
+		return nil
+	}
+	return func(counts []int64) error {
+		own, err := binary.Append(nil, binary.LittleEndian, counts)
+		if err != nil {
+			return err
+		}
+		all, err := c.Hooks.Group.Gather(ctx, at, own)
+		if err != nil {
+			return err
+		}
+		clear(counts)
+		others := make([]int64, len(counts))
+		for p, text := range all {
+			if n, err := binary.Decode(text, binary.LittleEndian, others); err != nil || n != len(text) {
+				return fmt.Errorf("%s sends %d bytes of counts, and not %d", c.Hooks.Group.Name(p), len(text), len(own))
+			}
+			for i, n := range others {
+				counts[i] += n
+			}
+		}
+		return nil
+	}
+}
+
 // haloBytes returns the bytes of the messages with hidden rows that workers exchange for b: what is
 // sent and what comes, each once here and once in MPI's memory.
 func (c *core) haloBytes(b *sample.Batch) (most int64) {

@@ -57,21 +57,25 @@ func NewSizing(reach sample.Reach, batches int, heatOf func(typ int) *Heat) *Siz
 // not read.
 func (z *Sizing) Add(b *sample.Batch, rowBytes []int64) {
 	for i, k := range z.all {
-		for _, v := range b.Layers[k.Layer].Nodes[k.Type].Src {
+		for _, v := range b.Live(k.Layer, k.Type) {
 			z.candidates[i].Classes[z.heats[k.Type].class(v)].Met += 1 / z.batches
 		}
 	}
-	for n, ids := range b.Inputs() {
+	inputs := b.Inputs()
+	if b.Halos() != nil { // other workers' rows count there
+		inputs = b.Reads()
+	}
+	for n, ids := range inputs {
 		z.bytes += float64(len(ids)) * float64(rowBytes[n])
 	}
-	for l := range z.live {
-		for _, f := range b.Layers[l].Nodes {
-			z.live[l] += float64(len(f.Src))
+	for l := 1; l < len(z.live); l++ {
+		for t := range b.Layers[l].Nodes {
+			z.live[l] += float64(len(b.Live(l, t)))
 		}
 	}
 }
 
-// Sums returns what the batches add up to, for Mean.
+// Sums returns what the batches add up to, for Merge.
 func (z *Sizing) Sums() []float64 {
 	all := append([]float64{z.bytes}, z.live...)
 	for _, c := range z.candidates {
@@ -82,20 +86,21 @@ func (z *Sizing) Sums() []float64 {
 	return all
 }
 
-// Mean replaces what the batches add up to by the mean of the Sums of several workers, so that all
-// of them keep rows of the same nodes. Each has a Sizing of the same nodes.
-func (z *Sizing) Mean(workers [][]float64) error {
-	mean := make([]float64, len(z.Sums()))
+// Merge replaces what the batches add up to by the Sums of several workers, added up and divided by
+// of, so that all of them keep rows of the same nodes. of is 1 for workers that share one batch,
+// and the number of workers if each has its own. Each has a Sizing of the same nodes.
+func (z *Sizing) Merge(workers [][]float64, of float64) error {
+	merged := make([]float64, len(z.Sums()))
 	for p, sums := range workers {
-		if len(sums) != len(mean) {
-			return fmt.Errorf("history: worker %d has %d sums of batches, and there are %d here", p, len(sums), len(mean))
+		if len(sums) != len(merged) {
+			return fmt.Errorf("history: worker %d has %d sums of batches, and there are %d here", p, len(sums), len(merged))
 		}
 		for i, x := range sums {
-			mean[i] += x / float64(len(workers))
+			merged[i] += x / of
 		}
 	}
-	rest := mean[1+copy(z.live, mean[1:]):]
-	z.bytes = mean[0]
+	rest := merged[1+copy(z.live, merged[1:]):]
+	z.bytes = merged[0]
 	for _, c := range z.candidates {
 		for i := range c.Classes {
 			c.Classes[i].Met, rest = rest[0], rest[1:]

@@ -35,9 +35,9 @@ func TestMeanSizing(t *testing.T) {
 		want = append(want, x/2)
 	}
 	for _, z := range shares {
-		require.NoError(t, z.Mean(sums))
+		require.NoError(t, z.Merge(sums, 2))
 		require.InDeltaSlice(t, want, z.Sums(), 1e-12)
 		require.Equal(t, shares[0].Kept(s, 512)[0].Slots, z.Kept(s, 512)[0].Slots)
 	}
-	require.ErrorContains(t, alone.Mean([][]float64{alone.Sums(), sizing(100).Sums()}), "worker 1 has ")
+	require.ErrorContains(t, alone.Merge([][]float64{alone.Sums(), sizing(100).Sums()}, 1), "worker 1 has ")
 }

@@ -10,6 +10,9 @@ type Measured struct {
 	// Nodes are the sources of the layer, and Norms the norm of the gradient of each.
 	Nodes []uint32
 	Norms []float32
+	// Limit is set by Limits, for workers that share a verdict. Nil: this worker's nodes alone
+	// count.
+	Limit *uint64
 	// Overflow has an element for each of Part.Rows, not 0 where float16 could not hold the row. If
 	// it is empty, float16 could hold all.
 	Overflow []uint32
@@ -35,7 +38,17 @@ func (j *judge) judge(step int, r *pool, p *Part, m *Measured, rejected []Versio
 		panic(fmt.Sprintf("history: WriteBack: layer %d, type %d: %d nodes, %d norms and %d overflows, where %d nodes are live and %d rows kept",
 			p.Layer, p.Type, len(m.Nodes), len(m.Norms), len(m.Overflow), p.Live, len(p.Rows)))
 	}
-	limit, infinite := lowest(m.Nodes, m.Norms, int(j.pGrad*float64(p.Live)))
+	limit, infinite := uint64(0), 0
+	if m.Limit == nil {
+		limit, infinite = lowest(m.Nodes, m.Norms, int(j.pGrad*float64(p.Live)))
+	} else {
+		limit = *m.Limit
+		for i, v := range m.Nodes {
+			if gradient(m.Norms[i], v) >= notFinite {
+				infinite++
+			}
+		}
+	}
 	c.NaN += int64(infinite)
 	row, kept, use := uint32(0), 0, 0
 	for at, v := range m.Nodes {
@@ -78,35 +91,105 @@ const notFinite = 0x7f80_0000 << 32
 // its bits. The topmost bit of every gradient is 0.
 var digits = [...]struct{ shift, width uint }{{52, 11}, {42, 10}, {32, 10}, {21, 11}, {10, 11}, {0, 10}}
 
+// search finds the limit below which the lowest finite gradients lie, a digit at a time. At each
+// digit it counts the gradients that match all digits before it. So it needs no memory for them,
+// and no more than six looks at each.
+type search struct {
+	limit    uint64
+	left     int64 // gradients that lie below the limit, among those that match its digits
+	infinite int64
+	found    bool
+}
+
+// count adds to counts, by the next digit d, the gradients that may be the limit.
+func (s *search) count(counts []int64, d int, nodes []uint32, norms []float32) {
+	shift, width := digits[d].shift, digits[d].width
+	above, mask := shift+width, uint64(1)<<width-1
+	for i, v := range nodes {
+		if g := gradient(norms[i], v); g>>above == s.limit>>above {
+			counts[g>>shift&mask]++
+		}
+	}
+}
+
+// narrow takes the next digit d of the limit from counts. n returns the number of gradients to
+// accept of so many, for the first digit.
+func (s *search) narrow(counts []int64, d int, n func(all int64) int64) {
+	if d == 0 {
+		all := int64(0)
+		for _, k := range counts {
+			all += k
+		}
+		for _, k := range counts[notFinite>>digits[0].shift:] {
+			s.infinite += k
+		}
+		if s.left = min(n(all), all-s.infinite); s.left == 0 {
+			s.found = true
+			return
+		}
+	}
+	digit := 0
+	for ; counts[digit] < s.left; digit++ {
+		s.left -= counts[digit]
+	}
+	s.limit |= uint64(digit) << digits[d].shift
+	if s.found = counts[digit] == s.left; s.found {
+		s.limit += 1 << digits[d].shift
+	}
+}
+
+// digitCounts is the number of values of a digit, at most.
+const digitCounts = 1 << 11
+
 // lowest finds the limit below which the lowest n finite gradients lie, and counts those that are
-// not finite. It finds the limit a digit at a time, and counts at each the gradients that match all
-// digits before it. So it needs no memory and no more than six looks at each.
+// not finite.
 func lowest(nodes []uint32, norms []float32, n int) (limit uint64, infinite int) {
-	var counts [1 << 11]int
-	for _, d := range digits {
+	var s search
+	var counts [digitCounts]int64
+	for d := range digits {
 		clear(counts[:])
-		above, mask := d.shift+d.width, uint64(1)<<d.width-1
-		for i, v := range nodes {
-			if g := gradient(norms[i], v); g>>above == limit>>above {
-				counts[g>>d.shift&mask]++
-			}
-		}
-		if d == digits[0] {
-			for _, k := range counts[notFinite>>52:] {
-				infinite += k
-			}
-			if n = min(n, len(nodes)-infinite); n == 0 {
-				return 0, infinite
-			}
-		}
-		digit := 0
-		for ; counts[digit] < n; digit++ {
-			n -= counts[digit]
-		}
-		limit |= uint64(digit) << d.shift
-		if counts[digit] == n {
-			return limit + 1<<d.shift, infinite
+		s.count(counts[:], d, nodes, norms)
+		if s.narrow(counts[:], d, func(int64) int64 { return int64(n) }); s.found {
+			return s.limit, int(s.infinite)
 		}
 	}
 	panic("history: WriteBack: a node comes twice")
+}
+
+// Limits finds the limit of each of measured, and sets it, where several workers share a verdict:
+// each measures its own nodes, and the share PGrad of all workers' nodes is accepted. measured has
+// an element for each of Options.Kept, also where this worker has no node. sum replaces counts by
+// the sums over all workers, which call Limits together. The error is sum's.
+func (c *Cache) Limits(measured []Measured, sum func(counts []int64) error) error {
+	searches, counts := make([]search, len(measured)), make([]int64, digitCounts*len(measured))
+	of := func(k int) []int64 { return counts[k*digitCounts : (k+1)*digitCounts] }
+	share := func(all int64) int64 { return int64(c.o.PGrad * float64(all)) }
+	for d := range digits {
+		clear(counts)
+		open := 0
+		for k := range searches {
+			if m := &measured[k]; !searches[k].found {
+				searches[k].count(of(k), d, m.Nodes, m.Norms)
+				open++
+			}
+		}
+		if open == 0 {
+			break
+		}
+		if err := sum(counts); err != nil {
+			return err
+		}
+		for k := range searches {
+			if !searches[k].found {
+				searches[k].narrow(of(k), d, share)
+			}
+		}
+	}
+	for k := range searches {
+		if !searches[k].found {
+			panic("history: Limits: a node comes twice")
+		}
+		measured[k].Limit = &searches[k].limit
+	}
+	return nil
 }

@@ -5,9 +5,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 )
 
@@ -105,4 +107,87 @@ func TestSteadyState(t *testing.T) {
 	var snap Snapshot
 	snap.Take(s.cache)
 	require.Zero(t, testing.AllocsPerRun(5, func() { snap.Take(s.cache) }))
+}
+
+// TestLimitsOfWorkers: workers that share a verdict find the limits of all their nodes together.
+func TestLimitsOfWorkers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		workers, pools := rapid.IntRange(1, 4).Draw(t, "workers"), rapid.IntRange(1, 3).Draw(t, "pools")
+		share := rapid.SampledFrom([]float64{0, 0.1, 0.5, 0.9, 1}).Draw(t, "share")
+		o := Options{Layers: pools + 1, Types: 1, PGrad: share, TStale: 5}
+		all, measured := make([]Measured, pools), make([][]Measured, workers)
+		for k := range pools {
+			o.Kept = append(o.Kept, Kept{Layer: k + 1, Slots: 1})
+			for v := range uint32(rapid.IntRange(0, 60).Draw(t, "nodes")) {
+				norm := rapid.SampledFrom([]float32{0, 1, 1, 2.5, 1e-30, float32(math.Inf(1)), float32(math.NaN())}).Draw(t, "norm")
+				all[k].Nodes, all[k].Norms = append(all[k].Nodes, v), append(all[k].Norms, norm)
+			}
+		}
+		for w := range measured {
+			measured[w] = make([]Measured, pools)
+		}
+		for k, m := range all {
+			for i, v := range m.Nodes {
+				own := &measured[rapid.IntRange(0, workers-1).Draw(t, "owner")][k]
+				own.Nodes, own.Norms = append(own.Nodes, v), append(own.Norms, m.Norms[i])
+			}
+		}
+		var meet sync.Mutex
+		var sums []int64
+		came, next := 0, make(chan struct{})
+		sum := func(counts []int64) error {
+			meet.Lock()
+			if came++; came == 1 {
+				sums = make([]int64, len(counts))
+			}
+			for i, n := range counts {
+				sums[i] += n
+			}
+			now, done := sums, next
+			if came == workers {
+				came, next = 0, make(chan struct{})
+				close(done)
+			}
+			meet.Unlock()
+			<-done
+			copy(counts, now)
+			return nil
+		}
+		var group errgroup.Group
+		for w := range measured {
+			group.Go(func() error {
+				c, err := New(o)
+				if err != nil {
+					return err
+				}
+				return c.Limits(measured[w], sum)
+			})
+		}
+		require.NoError(t, group.Wait())
+		for k, m := range all {
+			want := int64(share * float64(len(m.Nodes)))
+			finite := int64(0)
+			for _, x := range m.Norms {
+				if x-x == 0 {
+					finite++
+				}
+			}
+			below := int64(0)
+			for w := range measured {
+				require.Equal(t, *measured[0][k].Limit, *measured[w][k].Limit)
+			}
+			largest, least := uint64(0), uint64(math.MaxUint64) // accepted, and rejected
+			for i, v := range m.Nodes {
+				g := uint64(math.Float32bits(m.Norms[i])&math.MaxInt32)<<32 | uint64(v)
+				if g < *measured[0][k].Limit {
+					below++
+					largest = max(largest, g)
+				} else {
+					least = min(least, g)
+				}
+			}
+			require.Equal(t, min(want, finite), below)
+			require.True(t, below == 0 || largest < least)
+		}
+	})
 }

@@ -286,13 +286,13 @@ func (m *Model) Forward(t *tape.Tape, x Rows, graphs []Graph, p Pass) Rows {
 	x = m.inputs(t, x, graphs[0])
 	for l, g := range graphs {
 		if l > 0 {
-			x = m.exchanged(l, x, p)
 			computed := x
 			x = x.assemble(t, g, p.slots(l-1), m.Hidden)
 			if p.Kept != nil {
 				x.keep(t)
 				p.Kept.Hidden, p.Kept.Computed = append(p.Kept.Hidden, x), append(p.Kept.Computed, computed)
 			}
+			x = m.exchanged(l, x, p)
 		}
 		x = m.layers[l].forward(m.step(t, l, p.Key), m.drop(t, l, x, g, p.Key), g)
 	}

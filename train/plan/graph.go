@@ -23,7 +23,10 @@ type GraphSampler interface {
 // Cooperator is a GraphSampler of workers that can draw batches together: see
 // sample.Sampler.SampleCooperative.
 type Cooperator interface {
-	Cooperate(ctx context.Context, batches []*sample.Batch, batchSeeds []sample.BatchSeed, seeds [][][]uint32) error
+	Cooperate(
+		ctx context.Context, e sample.Expander,
+		batches []*sample.Batch, batchSeeds []sample.BatchSeed, seeds [][][]uint32,
+	) error
 }
 
 // New returns an empty *sample.Batch.
@@ -45,12 +48,12 @@ func (g Graph) Draw(ctx context.Context, s *Steps, from int, into []Batch) error
 			b.Without = s.Without(step)
 		}
 	}
-	if s.Cooperative {
-		return g.GraphSampler.(Cooperator).Cooperate(ctx, batches, batchSeeds, seeds)
-	}
 	var expander sample.Expander
 	if s.Expand != nil {
 		expander = s.Expand(from, n)
+	}
+	if s.Cooperative {
+		return g.GraphSampler.(Cooperator).Cooperate(ctx, expander, batches, batchSeeds, seeds)
 	}
 	return g.SampleThrough(ctx, expander, batches, batchSeeds, seeds)
 }

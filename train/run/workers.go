@@ -104,8 +104,6 @@ func (o Options) validateWorkers() []error {
 	fail(o.Links() && o.Negatives == task.All, "{dist} %s: {negatives} all: each worker would score all nodes; take "+
 		"{negatives} shared:64, or leave {dist} out", o.Dist)
 	fail(!kernels.IsCPU(o.Device), "{dist} %s: workers compute on the CPU; take {device} cpu", o.Dist)
-	fail(o.Parallel == Cooperative && o.History, "{parallel} %s: {history}: hidden rows of earlier steps are not used "+
-		"by workers that compute together; take {parallel} %s, or leave {history} out", o.Parallel, ByParts)
 	if o.ByOwners() {
 		const instead = "; take {parallel} " + Independent
 		kind := o.Sampling().Kind

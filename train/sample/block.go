@@ -59,7 +59,8 @@ type Frontier struct {
 	Src []uint32 // node ids, as stored
 	Dst int
 	// Origin has for each source the place of its row. It is empty without an [Expander], and where
-	// that gives none. Then the row of source n is row n of the layer below, or of Inputs.
+	// that gives none. Then the row of source n is row n of the layer below, or of Inputs. In a
+	// batch with [Batch.Halos] it is for each node of [Batch.Live], in place of the sources.
 	Origin []Origin
 }
 

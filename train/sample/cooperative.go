@@ -6,15 +6,17 @@ import (
 	"slices"
 )
 
-// Halo lists the rows that workers exchange between two layers, where each worker computes the
-// nodes that it owns. A layer reads sources of other owners, too; their rows come from these
+// Halo lists the rows that workers exchange between two layers, where each worker has the rows of
+// the nodes that it owns. A layer reads sources of other owners, too; their rows come from these
 // workers. Lists are by type.
 type Halo struct {
-	// Own[t] has the places of the worker's own nodes among the sources. Row i of the layer below
-	// is the row of source Own[t][i]. The layer below may compute more rows, which only others
-	// read.
+	// Live[t] lists the worker's own nodes whose rows any worker reads. The sources of its own
+	// layer come first, then the nodes that workers 0, 1, and so on ask for. Row i is computed as
+	// destination i of the layer below, or comes from where Frontier.Origin says.
+	Live [][]uint32
+	// Own[t] has the places of the first of Live[t] among the sources of the worker's own layer.
 	Own [][]uint32
-	// Send[t][q] has the rows of the layer below that go to worker q.
+	// Send[t][q] has the places in Live[t] of the rows that go to worker q.
 	Send [][][]uint32
 	// Take[t][q] has the places of the sources whose rows come from worker q, in the order in which
 	// q sends them.
@@ -24,13 +26,14 @@ type Halo struct {
 // begin empties h.
 func (h *Halo) begin(types, workers int) {
 	if len(h.Own) != types || types > 0 && len(h.Take[0]) != workers {
-		*h = Halo{make([][]uint32, types), make([][][]uint32, types), make([][][]uint32, types)}
+		*h = Halo{Live: make([][]uint32, types), Own: make([][]uint32, types)}
+		h.Send, h.Take = make([][][]uint32, types), make([][][]uint32, types)
 		for t := range h.Own {
 			h.Send[t], h.Take[t] = make([][]uint32, workers), make([][]uint32, workers)
 		}
 	}
 	for t := range h.Own {
-		h.Own[t] = h.Own[t][:0]
+		h.Live[t], h.Own[t] = h.Live[t][:0], h.Own[t][:0]
 		for q := range workers {
 			h.Send[t][q], h.Take[t][q] = nil, h.Take[t][q][:0]
 		}
@@ -40,12 +43,21 @@ func (h *Halo) begin(types, workers int) {
 // len returns the numbers in h.
 func (h *Halo) len() (n int) {
 	for t := range h.Own {
-		n += len(h.Own[t])
+		n += len(h.Live[t]) + len(h.Own[t])
 		for q := range h.Send[t] {
 			n += len(h.Send[t][q]) + len(h.Take[t][q])
 		}
 	}
 	return n
+}
+
+// Live returns the nodes of type t whose rows this worker has for layer l, from 1 on: its sources,
+// or the Live of a Halo.
+func (b *Batch) Live(l, t int) []uint32 {
+	if b.halos != nil {
+		return b.halos[l].Live[t]
+	}
+	return b.Layers[l].Nodes[t].Src
 }
 
 // SampleCooperative draws one batch of the seeds of all workers, in which each node is drawn from,
@@ -60,11 +72,15 @@ func (h *Halo) len() (n int) {
 // reads come from their owners, as [Batch.Dealt] says. The rows between layers come as
 // [Batch.Halos] says.
 //
+// Either all workers have an [Expander], or none has. After each hop but the last, e gets the
+// worker's own nodes that any worker has found, and chooses the nodes that are drawn further. The
+// rows of the others come from slots, for all workers.
+//
 // A seed's owner draws without all edges that any worker leaves out of the seed's list.
 func (s *Sampler) SampleCooperative(
-	ctx context.Context, p *Parts, batches []*Batch, batchSeeds []BatchSeed, seeds [][][]uint32,
+	ctx context.Context, p *Parts, e Expander, batches []*Batch, batchSeeds []BatchSeed, seeds [][][]uint32,
 ) error {
-	s.checkParts(nil, batches)
+	s.checkParts(e, batches)
 	if err := s.countLoops(ctx); err != nil { // of its own nodes
 		return err
 	}
@@ -93,6 +109,9 @@ func (s *Sampler) SampleCooperative(
 		})
 		if err == nil && hop < len(s.Fanouts)-1 {
 			err = s.askSources(ctx, p, batches, hop)
+			if err == nil {
+				err = s.descendCooperative(ctx, e, batches, hop)
+			}
 		}
 		if err != nil {
 			return err
@@ -116,15 +135,15 @@ func (s *Sampler) allTypes() []bool { return slices.Repeat([]bool{true}, len(s.s
 func (s *Sampler) askSeeds(
 	ctx context.Context, p *Parts, batches []*Batch, batchSeeds []BatchSeed, seeds [][][]uint32,
 ) error {
-	asked, err := s.ask(ctx, p, batches, batchSeeds, s.allTypes(), func(b *Batch, t int) []uint32 { return b.Seeds[t] })
+	own := func(b *Batch, t int) []uint32 { return b.Seeds[t] }
+	asked, err := s.ask(ctx, p, batches, batchSeeds, s.allTypes(), own)
 	if err != nil {
 		return err
 	}
 	return s.each(ctx, len(batches), func(d *drawer, i int) error {
 		b, h := batches[i], &batches[i].halos[len(s.Fanouts)]
-		own := make([][]uint32, len(s.schema.Types))
-		for t := range own {
-			own[t] = d.merge(p, h, t, i, asked, seeds[i][t])
+		for t := range s.schema.Types {
+			d.merge(p, h, t, i, asked, seeds[i][t])
 		}
 		for q := range asked {
 			if asked[q][i].batchSeed != batchSeeds[i] {
@@ -132,18 +151,17 @@ func (s *Sampler) askSeeds(
 			}
 		}
 		left := s.mergeWithout(i, asked)
-		b.asked = resize(b.asked, len(own))
-		for t := range own {
+		b.asked = resize(b.asked, len(h.Live))
+		for t := range b.asked {
 			b.asked[t] = append(b.asked[t][:0], seeds[i][t]...)
 		}
-		d.begin(b, own)
+		d.begin(b, h.Live)
 		b.Without, b.expanded = left, true
 		return nil
 	})
 }
 
-// askSources asks the owners of the sources of a hop to draw from them, and makes the nodes that
-// this worker is asked for the destinations of the next hop.
+// askSources asks the owners of the sources of a hop for their rows.
 func (s *Sampler) askSources(ctx context.Context, p *Parts, batches []*Batch, hop int) error {
 	at := len(s.Fanouts) - 1 - hop
 	found := func(b *Batch, t int) []uint32 { return b.Layers[at].Nodes[t].Src }
@@ -153,25 +171,54 @@ func (s *Sampler) askSources(ctx context.Context, p *Parts, batches []*Batch, ho
 	}
 	return s.each(ctx, len(batches), func(d *drawer, i int) error {
 		for t := range s.schema.Types {
-			own := d.merge(p, &batches[i].halos[at], t, i, asked, found(batches[i], t))
-			batches[i].Layers[at-1].Nodes[t].start(own)
+			d.merge(p, &batches[i].halos[at], t, i, asked, found(batches[i], t))
 		}
 		return nil
 	})
 }
 
-// merge returns the nodes of type t that workers ask this one for, in batch i: first what it asks
-// itself for, then what others ask for, in the order of workers. sources are all nodes that this
-// worker asks for. merge fills h with the rows to exchange. It turns the nodes in asked into places
-// in the result.
-func (d *drawer) merge(p *Parts, h *Halo, t, i int, asked [][]request, sources []uint32) (own []uint32) {
+// descendCooperative makes this worker's live nodes of a hop the destinations of the next, or those
+// that e chooses.
+func (s *Sampler) descendCooperative(ctx context.Context, e Expander, batches []*Batch, hop int) (err error) {
+	at := len(s.Fanouts) - 1 - hop
+	next, origins := make([][][]uint32, len(batches)), make([][][]Origin, len(batches))
+	for i, b := range batches {
+		next[i], origins[i] = b.halos[at].Live, make([][]Origin, len(s.schema.Types))
+	}
+	if e != nil {
+		live := next
+		if next, origins, err = e.Expand(ctx, hop, live); err != nil {
+			return err
+		}
+	}
+	for i, b := range batches {
+		for t, live := range b.halos[at].Live {
+			f, further := &b.Layers[at].Nodes[t], live
+			if origins[i][t] != nil {
+				f.Origin, further = append(f.Origin[:0], origins[i][t]...), next[i][t]
+			}
+			if origins[i][t] != nil && len(f.Origin) != len(live) {
+				panic(fmt.Sprintf("sample: Expand: %d nodes of type %d at hop %d, and %d origins",
+					len(live), t, hop, len(f.Origin)))
+			}
+			b.Layers[at-1].Nodes[t].start(further)
+		}
+	}
+	return nil
+}
+
+// merge fills h for type t of batch i. It makes the nodes that workers ask this one for live, first
+// the nodes that it asks itself for. sources are all nodes that this worker asks for. merge turns
+// the nodes in asked into places among the live ones.
+func (d *drawer) merge(p *Parts, h *Halo, t, i int, asked [][]request, sources []uint32) {
 	d.last = finished{} // its indexes are used here
 	numbers := &d.indexes[t]
 	numbers.begin(nil)
-	own, _ = numbers.number(asked[p.Rank][i].nodes[t], nil) // ask has checked that these nodes exist
+	// ask has checked that these nodes exist.
+	h.Live[t], _ = numbers.number(asked[p.Rank][i].nodes[t], h.Live[t])
 	for q := range asked {
 		if q != p.Rank {
-			own, _ = numbers.number(asked[q][i].nodes[t], own)
+			h.Live[t], _ = numbers.number(asked[q][i].nodes[t], h.Live[t])
 			h.Send[t][q] = asked[q][i].nodes[t]
 		}
 	}
@@ -182,7 +229,6 @@ func (d *drawer) merge(p *Parts, h *Halo, t, i int, asked [][]request, sources [
 			h.Take[t][q] = append(h.Take[t][q], uint32(n))
 		}
 	}
-	return own
 }
 
 // mergeWithout returns the edges to this worker's own seeds that any worker leaves out of batch i.

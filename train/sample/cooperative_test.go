@@ -140,7 +140,7 @@ func (c *cooperating) draw(t *rapid.T) [][]*Batch {
 				for i, b := range got[rank] {
 					b.Without = c.lost[rank][i]
 				}
-				if err := s.SampleCooperative(context.Background(), p, got[rank], c.drawn, c.seeds[rank]); err != nil {
+				if err := s.SampleCooperative(context.Background(), p, nil, got[rank], c.drawn, c.seeds[rank]); err != nil {
 					return err
 				}
 			}

@@ -45,6 +45,9 @@ func (t *Tape) Exchange(x []*Var, halos []Halo, cols []int, swap Swap) []*Var {
 		y[n] = t.result(halos[n].At.Rows, c)
 		y[n].needsGrad = !t.off
 		t.be.RowsOf(y[n].Value, own, come[n], halos[n].At)
+		t.arena.give(send[n])
+		t.arena.give(come[n])
+		t.record(y[n], func() {}) // it is given up once the operation below has gone back
 	}
 	t.record(&Var{needsGrad: !t.off}, func() { t.exchangeGrad(x, y, halos, cols, swap) })
 	return y
@@ -61,6 +64,7 @@ func (t *Tape) exchangeGrad(x, y []*Var, halos []Halo, cols []int, swap Swap) {
 	}
 	swap(back, come)
 	for n, c := range cols {
+		t.arena.give(back[n])
 		if c == 0 || x[n] == nil || !x[n].needsGrad {
 			continue
 		}
@@ -73,8 +77,10 @@ func (t *Tape) exchangeGrad(x, y []*Var, halos []Halo, cols []int, swap Swap) {
 		t.be.GatherRows(sum.Slice(0, own.Rows), t.grad(y[n]), own)
 		t.be.Fill(sum.Slice(own.Rows, sum.Rows), 0)
 		t.be.GatherRowsGrad(sum, come[n], halos[n].Send)
+		t.arena.give(come[n])
 		if !fresh {
 			t.be.Add(dx, sum)
+			t.arena.give(sum)
 		}
 	}
 }

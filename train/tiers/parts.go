@@ -73,9 +73,9 @@ func (s partsSampler) SampleThrough(
 
 // Cooperate implements plan.Cooperator.
 func (s partsSampler) Cooperate(
-	ctx context.Context, batches []*sample.Batch, batchSeeds []sample.BatchSeed, seeds [][][]uint32,
+	ctx context.Context, e sample.Expander, batches []*sample.Batch, batchSeeds []sample.BatchSeed, seeds [][][]uint32,
 ) error {
 	return s.data.Place(store.Guard(func() error {
-		return s.SampleCooperative(ctx, &s.parts.Parts, batches, batchSeeds, seeds)
+		return s.SampleCooperative(ctx, &s.parts.Parts, e, batches, batchSeeds, seeds)
 	}))
 }

@@ -265,7 +265,7 @@ func (t *Tiers) First(
 	err := store.Guard(func() error {
 		batches, batchSeeds := []*sample.Batch{b}, []sample.BatchSeed{batchSeed}
 		if t.Cooperative() {
-			err := t.Sampler.SampleCooperative(ctx, &t.Parts.Parts, batches, batchSeeds, [][][]uint32{seeds})
+			err := t.Sampler.SampleCooperative(ctx, &t.Parts.Parts, nil, batches, batchSeeds, [][][]uint32{seeds})
 			return t.data.Place(err)
 		}
 		if t.data.OwnPart() != nil { // other workers have the other lists
