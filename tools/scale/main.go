@@ -70,7 +70,7 @@ func main() {
 	flag.StringVar(&b.python, "python", "python3", "`interpreter` with numpy and scipy, for peer")
 	flag.StringVar(&b.dataset, "dataset", "", "a `dataset` of papers100M's shape, for train; default: made at -scale")
 	settings := flag.String("settings", "", "`numbers` of settings of parallel, such as 1,2; default: all")
-	flag.IntVar(&b.turns, "turns", 3, "runs of each way, in parallel")
+	flag.IntVar(&b.turns, "turns", 3, "runs of each way, in parallel; 0: estimates alone")
 	binary := flag.String("bin", "", "a built `gnnstore`; default: built now")
 	flag.Parse()
 	b.binary = cli.Binary(*binary)

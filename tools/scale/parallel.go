@@ -180,6 +180,13 @@ func (b *bench) parallel(ctx context.Context) (err error) {
 		}
 		var estimates, took, sent, read []string
 		faster, least, other := "", math.Inf(1), math.Inf(1)
+		if b.turns == 0 {
+			for _, e := range j.choice.Ways {
+				estimates = append(estimates, fmt.Sprintf("%.0f (%s)", 1000*e.Seconds, e.LimitingStage))
+			}
+			fmt.Fprintf(b.w, "| %d: %v | %s | | | %s | |\n", i+1, s, strings.Join(estimates, ", "), j.choice.Way)
+			continue
+		}
 		for k, way := range run.ParallelWays {
 			e, all := &j.choice.Ways[k], slices.Sorted(slices.Values(j.seconds[way]))
 			estimates = append(estimates, fmt.Sprintf("%.0f (%s)", 1000*e.Seconds, e.LimitingStage))
