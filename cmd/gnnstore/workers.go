@@ -144,13 +144,13 @@ func planWorkers(ctx context.Context, stdout io.Writer, ds *store.Dataset, o *tr
 		n := func(bytes float64) string { return size(int64(bytes)) }
 		bytes = append(bytes, []string{
 			w.Way, count(int64(w.InputRows)), n(w.RowBytes), n(w.ListBytes),
-			n(w.Sent.IDs), n(w.Sent.Lists), n(w.Sent.Rows), n(w.Sent.Gradients), n(w.MostSent),
+			n(w.Sent.IDs), n(w.Sent.Lists), n(w.Sent.Rows), n(w.Sent.Hidden), n(w.Sent.Gradients), n(w.MostSent),
 		})
 	}
 	tabulate(stdout, rows)
 	fmt.Fprintln(stdout, "\na worker in a step, on average:")
 	tabulate(stdout, append([][]string{
-		{"", "feature rows", "rows read", "lists read", "ids sent", "lists sent", "rows sent", "gradients sent", "busiest worker sends"},
+		{"", "feature rows", "rows read", "lists read", "ids sent", "lists sent", "rows sent", "hidden rows sent", "gradients sent", "busiest worker sends"},
 	}, bytes...))
 	for _, w := range p.Ways {
 		if w.Refused != "" {

@@ -106,7 +106,7 @@ func TestWorkersMisuse(t *testing.T) {
 		{"--dist mpi:2 --plan --network fast", "gnnstore: --network \"fast\": a rate and, if known, the time of a small exchange, such as 10Gbit or 1Gbit,200us\n"},
 		{"--dist local:2 --network 1Gbit", "gnnstore: --network 1Gbit: it goes with --plan; --parallel auto measures the network\n"},
 		{"--dist local:2 --plan --network 1Gbit", "gnnstore: --network 1Gbit: it goes with --dist mpi:V; workers of one process exchange in memory\n"},
-		{"--dist local:2 --parallel alone", "gnnstore: --parallel alone: there are independent, parts and auto\n"},
+		{"--dist local:2 --parallel alone", "gnnstore: --parallel alone: there are independent, parts, cooperative and auto\n"},
 		{"--dist local:2 --parallel parts --sampler rw --plan", "gnnstore: --parallel parts: --sampler rw compares lists, which have different owners"},
 		{"--parallel parts", "gnnstore: --parallel parts: it goes with --dist\n"},
 		{"--dist local:2 --parallel independent --input node=embed:4", "--dist local:2: each worker would change its own copy of learnt rows; " +
@@ -172,6 +172,7 @@ func TestWorkersPlan(t *testing.T) {
 	require.Regexp(t, `(?m)^ +takes +processors +disk +network +computing +drawing +gathering$`, stdout)
 	require.Regexp(t, `(?m)^ +independent( +[\d.]+ m?s){7}$`, stdout)
 	require.Regexp(t, `(?m)^ +parts( +[\d.]+ m?s){7}$`, stdout)
+	require.Regexp(t, `(?m)^ +cooperative( +[\d.]+ m?s){7}$`, stdout)
 	require.Contains(t, stdout, "\nadvised: --parallel independent, limited by computing\nan epoch of ")
 	code, stdout, stderr = gnnstore(t, append(plan, "--dist", "mpi:3", "--parallel", "parts", "--json")...)
 	require.Zero(t, code, stderr)
@@ -180,7 +181,7 @@ func TestWorkersPlan(t *testing.T) {
 	require.Equal(t, []any{"parts", "assumed", 3, 1}, []any{p.Way, p.LinkFrom, p.Workers, p.Machine})
 	for _, key := range []string{
 		"dataset", "options", "workers", "workers_of_machine", "memory", "link", "bytes_per_second", "latency_seconds", "link_from", "steps", "drawn",
-		"ways", "way", "seconds", "limiting_stage", "stages", "name", "input_rows", "sent_bytes", "ids", "lists", "rows", "gradients", "row_bytes",
+		"ways", "way", "seconds", "limiting_stage", "stages", "name", "input_rows", "sent_bytes", "ids", "lists", "rows", "hidden", "gradients", "row_bytes",
 		"list_bytes", "most_sent_bytes", "most_read_bytes", "advised", "epoch_seconds",
 	} {
 		require.Contains(t, stdout, fmt.Sprintf("%q:", key))

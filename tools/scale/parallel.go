@@ -219,8 +219,8 @@ func (b *bench) parallel(ctx context.Context) (err error) {
 	fmt.Fprintf(b.w, "\nright: %d; of the %d settings where the ways differ by more than a tenth: %d\n",
 		right, clear, clearRight)
 	fmt.Fprintf(b.w, "\nMB a step, estimated and counted: sent by the worker that sends most; read by a worker on average\n\n"+
-		"| setting | sent, independent | sent, parts | read, independent | read, parts | between workers |\n"+
-		"|---|---|---|---|---|---|\n%s", bytes)
+		"| setting | sent: %s | read: %s | between workers |\n|---|%s---|\n%s", strings.Join(run.ParallelWays, " | "),
+		strings.Join(run.ParallelWays, " | "), strings.Repeat("---|", 2*len(run.ParallelWays)), bytes)
 	return nil
 }
 
@@ -259,7 +259,7 @@ func (w *wires) judge(ctx context.Context, s spread, data string, rows int64, na
 	if j.choice = record.AutoParallel; j.choice == nil || len(j.choice.Ways) != len(run.ParallelWays) {
 		return j, fmt.Errorf("%s has no estimate of every way", dir)
 	}
-	weights := ""
+	weights := map[bool]string{} // by whether workers compute together
 	for turn := range w.turns {
 		for k, way := range run.ParallelWays {
 			of := fmt.Sprintf("%s-%d-%d", dir, turn, k)
@@ -267,11 +267,12 @@ func (w *wires) judge(ctx context.Context, s spread, data string, rows int64, na
 			if err != nil {
 				return j, err
 			}
-			if weights == "" {
-				weights = r.ParamsXXH3
+			together := way == run.Cooperative
+			if weights[together] == "" {
+				weights[together] = r.ParamsXXH3
 			}
-			if r.ParamsXXH3 != weights {
-				return j, fmt.Errorf("weights %s by %s, and %s before", r.ParamsXXH3, way, weights)
+			if r.ParamsXXH3 != weights[together] {
+				return j, fmt.Errorf("weights %s by %s, and %s before", r.ParamsXXH3, way, weights[together])
 			}
 			for _, e := range r.Epochs[1:] {
 				j.seconds[way] = append(j.seconds[way], e.Seconds/float64(s.steps))

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -180,4 +181,28 @@ func TestCooperativeReuse(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCooperativeWeighed: by LABOR-* each worker weighs its own nodes, and a note says so. Blocks
+// that are sampled for evaluation are refused.
+func TestCooperativeWeighed(t *testing.T) {
+	ds, o := open(t, storetest.Communities(600, 4, 8, 16, 2)), cooperative(small())
+	draws["labor-star nested"](&o)
+	o.Eval = "full"
+	var notes []string
+	all, err := byWorkers(t, ds, 3, o, scratch(t), func(w *worker) {
+		if w.rank == 0 {
+			w.hooks.Note = func(s string) { notes = append(notes, s) }
+		}
+	})
+	got := same(t, all, err)
+	require.Contains(t, strings.Join(notes, "\n"), "labor-star")
+	alone := o
+	alone.Parallel = ""
+	require.InDelta(t, trained(t, ds, alone).Losses[0], got.Losses[0], 0.1)
+	all, err = byWorkersOf(t, inParts(t, ds, 3), 3, o, scratch(t), nil)
+	require.Equal(t, got.ParamsXXH3, same(t, all, err).ParamsXXH3)
+	o.Eval = "sampled"
+	_, err = byWorkers(t, ds, 3, o, scratch(t), nil)
+	require.ErrorContains(t, err, "take {eval} full")
 }

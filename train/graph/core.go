@@ -135,6 +135,7 @@ type core struct {
 	settled  *run.AutoSettings   // nil: the defaults stay
 	choice   *run.ParallelChoice // nil: there was no choice
 	shared   []plan.Shared       // of a plan
+	tracing  *int                // the worker whose share of the seeds is drawn; nil: this one's
 	onDevice int64               // bytes of weights, gradients and moments in a device's own memory
 	large    []string            // notes on columns of edges with large values
 }
@@ -193,6 +194,9 @@ func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks,
 	err = c.openEvaluator(ctx)
 	unlock()
 	if err = c.agree(ctx, err); err != nil {
+		return nil, err
+	}
+	if err := c.checkWeighed(); err != nil {
 		return nil, err
 	}
 	if c.data.Links != nil && c.eval.Sampled() && c.EvalEdges == 0 {
@@ -401,42 +405,19 @@ func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 		return err
 	}
 	c.task.Begin(1)
-	b, err := c.batch(ctx, 0)
-	if err != nil {
-		return err
-	}
-	c.large = largeValues(c.data, b)
-	if err := c.planReuse(ctx); err != nil {
-		return err
-	}
-	if !c.reuse.any() && !c.tiers.Cooperative() { // else batches cannot wait in a spill
-		c.tiers.EpochSteps = c.task.Steps()
-	}
 	before := c.Backend.Bytes()
-	c.Backend.SetDry(true) // compute nothing: the run may still be refused for lack of the memory
-	err = c.rehearse(b, 0)
-	c.Backend.SetDry(false)
+	b, m, err := c.measureFirst(ctx, before)
 	if err != nil {
 		return err
-	}
-	drawn := *b // as a batch that uses hidden rows again: with the origin of each row
-	drawn.Layers, _ = c.reuse.rehearsal(b)
-	after := c.Backend.Bytes()
-	m := tiers.Measure{
-		Batch: &drawn, Step: after.Host - before.Host + c.step.LabelBytes() + c.haloBytes(b), OnDevice: c.onDevice + after.Device - before.Device,
-		Beside: c.besideTiers(), History: c.reuse.memory(), Slots: c.reuse.slotBytes(), Evaluation: min(c.EvalBytes, c.eval.HiddenBytes()),
-	}
-	changed, err := c.keepRest(ctx, m)
-	if err != nil {
-		return err
-	}
-	if changed {
-		drawn.Layers, _ = c.reuse.rehearsal(b)
-		m.History, m.Slots = c.reuse.memory(), c.reuse.slotBytes()
 	}
 	ways := c.measures(m, anyEvaluation)
 	if err := c.chooseParallel(ctx, b, ways); err != nil {
 		return err
+	}
+	if c.choice != nil && c.tiers.Cooperative() { // each worker has another batch than alone
+		if _, m, err = c.measureFirst(ctx, before); err != nil {
+			return err
+		}
 	}
 	if c.internal.planned != nil {
 		if c.shared, err = c.comparePlanned(ctx, b, ways); err != nil {
@@ -471,6 +452,41 @@ func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 	d := c.tiers.Disk
 	c.eval.Tables = cachetier.Options{Engine: d.Kind, Readers: d.Depth, Direct: d.Direct, Costs: d.Costs, Faults: d.Faults}
 	return c.openAudit(ctx)
+}
+
+// measureFirst draws the first batch, takes it through a step that computes nothing, and measures
+// both. before has what the backend held before the first step.
+func (c *core) measureFirst(ctx context.Context, before kernels.Use) (*sample.Batch, tiers.Measure, error) {
+	b, err := c.batch(ctx, 0)
+	if err != nil {
+		return nil, tiers.Measure{}, err
+	}
+	c.large = largeValues(c.data, b)
+	if err := c.planReuse(ctx); err != nil {
+		return nil, tiers.Measure{}, err
+	}
+	if c.tiers.EpochSteps = c.task.Steps(); c.reuse.any() || c.tiers.Cooperative() {
+		c.tiers.EpochSteps = 0 // batches cannot wait in a spill
+	}
+	c.Backend.SetDry(true) // compute nothing: the run may still be refused for lack of the memory
+	err = c.rehearse(b, 0)
+	c.Backend.SetDry(false)
+	if err != nil {
+		return nil, tiers.Measure{}, err
+	}
+	drawn := *b // as a batch that uses hidden rows again: with the origin of each row
+	drawn.Layers, _ = c.reuse.rehearsal(b)
+	after := c.Backend.Bytes()
+	m := tiers.Measure{
+		Batch: &drawn, Step: after.Host - before.Host + c.step.LabelBytes() + c.haloBytes(b), OnDevice: c.onDevice + after.Device - before.Device,
+		Beside: c.besideTiers(), History: c.reuse.memory(), Slots: c.reuse.slotBytes(), Evaluation: min(c.EvalBytes, c.eval.HiddenBytes()),
+	}
+	changed, err := c.keepRest(ctx, m)
+	if err == nil && changed {
+		drawn.Layers, _ = c.reuse.rehearsal(b)
+		m.History, m.Slots = c.reuse.memory(), c.reuse.slotBytes()
+	}
+	return b, m, err
 }
 
 // measures returns m, and then the measures by which Open is tried again if the memory is too

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -31,6 +32,7 @@ const tracedSteps = 3
 
 // Exchanges of a step, in the time of a header with a message.
 const (
+	exchangesOfHalo = 2 // forwards and backwards
 	exchangesOfSum  = 2 // dist.Group.Sum: a header and three messages, which take as long
 	exchangesOfHop  = 2 // ask and answer
 	exchangesOfDraw = 2 // plan.Config.Agree, and the rows of a batch
@@ -57,15 +59,115 @@ type tracedAsks struct {
 	seconds float64         // to draw a step, without reading lists
 }
 
-// draw traces the first steps of the epoch that began.
-func (c *core) draw(ctx context.Context, rank, workers int) (t tracedAsks, err error) {
+// tracedTogether has what all workers do in some steps, if they compute together.
+type tracedTogether struct {
+	works   [][]sample.CooperativeWork // by step and worker
+	seeds   []float64                  // of a step, by worker: rows of seeds that it sends and gets
+	refused string                     // why nothing was traced
+}
+
+// drawTogether traces the first steps of the epoch that began, as batches of the seeds of all
+// workers. Every worker does that by itself.
+func (c *core) drawTogether(ctx context.Context, first *sample.Batch) (t tracedTogether, err error) {
+	workers := c.workerCount()
+	if bytes := int64(workers) * first.Bytes(); bytes > c.tiers.Total()/togetherPart {
+		t.refused = fmt.Sprintf("{parallel} %s: a batch of all workers would take %s, too much to trace within {memory_bytes} %s",
+			run.Cooperative, kernels.FormatBytes(bytes), kernels.FormatBytes(c.tiers.Total()))
+		return t, nil
+	}
+	defer func() { c.tracing = nil }()
+	p := c.owners(workers)
+	t.seeds = make([]float64, workers)
+	steps := min(tracedSteps, c.task.Steps())
+	for step := range steps {
+		all, seen := make([][]uint32, len(c.data.Types)), make([]map[uint32]bool, len(c.data.Types))
+		for rank := range workers {
+			c.tracing = &rank
+			for n, ids := range c.task.Seeds(step) {
+				if seen[n] == nil {
+					seen[n] = map[uint32]bool{}
+				}
+				for _, v := range ids {
+					if q := p.Owner(n, v); q != rank {
+						t.seeds[q] += 1 / float64(steps)
+						t.seeds[rank] += 1 / float64(steps)
+					}
+					if !seen[n][v] {
+						seen[n][v] = true
+						all[n] = append(all[n], v)
+					}
+				}
+			}
+		}
+		b, err := c.tiers.First(ctx, c.BatchSeeds().At(step), all, nil)
+		if err != nil {
+			return t, err
+		}
+		t.works = append(t.works, c.tiers.Sampler.CooperativeWork(p, b))
+	}
+	return t, nil
+}
+
+// togetherPart: a batch of all workers may take one part in so many of the memory of one.
+const togetherPart = 8
+
+// owners returns the owners of nodes among so many workers.
+func (c *core) owners(workers int) *sample.Parts {
 	p := &sample.Parts{
-		Rank: rank, Workers: workers, Owner: func(t int, v uint32) int { return c.data.Owners(t, workers).Owner(v) },
+		Workers: workers, Owner: func(t int, v uint32) int { return c.data.Owners(t, workers).Owner(v) },
 		Reads: make([]bool, len(c.data.Types)+len(c.data.EdgeTables)),
 	}
 	for _, n := range c.tiers.Types {
 		p.Reads[n] = true
 	}
+	return p
+}
+
+// together sets s to what worker rank does in a step of t, on average, and returns what it reads.
+// Before, s has what a worker does alone, who draws so many edges.
+func (c *core) together(t tracedTogether, rank int, edges float64, s *plan.WorkerStep) (wanted tiers.Wanted) {
+	wanted.Rows = make([]float64, len(c.data.Types)+len(c.data.EdgeTables))
+	layers := len(c.draws.Fanouts)
+	for range layers {
+		wanted.Lists = append(wanted.Lists, make([]float64, len(c.data.Types)))
+	}
+	each, drawn := 1/float64(len(t.works)), 0.0
+	s.InputRows = 0
+	for _, works := range t.works {
+		w := works[rank]
+		drawn += each * float64(w.Edges)
+		for hop := range w.Lists {
+			for n, lists := range w.Lists[hop] {
+				wanted.Lists[layers-1-hop][n] += each * float64(lists)
+			}
+		}
+		s.Sent.IDs += each * 4 * float64(w.IDs)
+		s.Received.IDs += each * 4 * float64(w.Answers)
+		s.Sent.Lists += each * float64(w.Degrees)
+		s.Received.Lists += each * float64(w.Asked)
+		for n := range wanted.Rows {
+			wanted.Rows[n] += each * float64(w.Reads[n])
+			s.InputRows += each * float64(w.Reads[n])
+			if w.RowsSent[n]+w.RowsCome[n] > 0 {
+				bytes := each * float64(c.tiers.RowBytes(n))
+				s.Sent.Rows += bytes * float64(w.RowsSent[n])
+				s.Received.Rows += bytes * float64(w.RowsCome[n])
+			}
+		}
+		for l := 1; l < layers; l++ { // each row goes one way, and its gradient the other
+			s.Sent.Hidden += each * 4 * float64(int64(c.model.Width(l-1))*(w.HiddenSent[l]+w.HiddenCome[l]))
+		}
+	}
+	s.Sent.Hidden += 4 * float64(c.model.Width(layers-1)) * t.seeds[rank]
+	s.Received.Hidden = s.Sent.Hidden
+	s.Drawing, s.Computing = s.Drawing*drawn/max(edges, 1), s.Computing*drawn/max(edges, 1)
+	return wanted
+}
+
+// draw traces the first steps of the epoch that began.
+func (c *core) draw(ctx context.Context, rank, workers int) (t tracedAsks, err error) {
+	p := c.owners(workers)
+	p.Rank = rank
 	steps := min(tracedSteps, c.task.Steps())
 	for step := range steps {
 		before, began := c.tiers.ListsRead(), time.Now()
@@ -162,13 +264,22 @@ func distinct(asks []sample.Asks, of func(a *sample.Asks) []uint32) float64 {
 
 // costs returns what the ways cost worker rank, whose steps are computed in so many seconds. The
 // first of m by which the memory is enough counts.
-func (c *core) costs(t tracedAsks, rank, workers int, computing float64, m []tiers.Measure) (w workerOf) {
+func (c *core) costs(
+	t tracedAsks, all tracedTogether, rank, workers int, computing float64, m []tiers.Measure,
+) (w workerOf) {
 	s, steps := c.sizes(t, rank), c.task.Steps()
 	w.Cores, w.Drawers, w.OwnDisk = runtime.GOMAXPROCS(0), c.Workers, c.DiskRate != ""
 	gradients := plan.GradientTraffic(c.Config.Weights(c.shape()), workers)
 	for _, way := range run.ParallelWays {
 		step, owners, wanted := plan.WorkerStep{Drawing: t.seconds, Computing: computing, InputRows: s.rows}, 1, s.alone
-		if way == run.ByParts {
+		switch way {
+		case run.Cooperative:
+			if all.refused != "" {
+				w.Ways = append(w.Ways, wayOfWorker{Refused: all.refused})
+				continue
+			}
+			owners, wanted = workers, c.together(all, rank, s.edges, &step)
+		case run.ByParts:
 			step.Drawing *= s.ownEdges / max(s.edges, 1)
 			step.InputRows, step.Sent, step.Received = s.ownRows, s.sent, s.received
 			owners, wanted = workers, s.own
@@ -215,11 +326,15 @@ func (c *core) compare(all []workerOf, link plan.Link, machine int) (ways []plan
 			continue
 		}
 		s.Exchanges.Steps = exchangesOfSum
-		if way == run.ByParts {
-			hops := exchangesOfHop * len(c.draws.Fanouts)
-			if c.draws.GCN {
-				hops += exchangesOfHop
-			}
+		hops := exchangesOfHop * len(c.draws.Fanouts)
+		if way == run.Cooperative { // hops are asked for, and not answered
+			hops = len(c.draws.Fanouts)
+			s.Exchanges.Steps += float64(exchangesOfHalo * len(c.draws.Fanouts))
+		}
+		if c.draws.GCN {
+			hops += exchangesOfHop
+		}
+		if way != run.Independent {
 			s.Exchanges.Drawing = float64(hops+exchangesOfDraw) / float64(group)
 			s.Exchanges.Rows = float64(len(c.tiers.Types))
 		}
@@ -252,6 +367,10 @@ func (c *core) comparePlanned(
 	if err != nil {
 		return nil, err
 	}
+	together, err := c.drawTogether(ctx, first)
+	if err != nil {
+		return nil, err
+	}
 	traces := make([]tracedAsks, p.workers)
 	seconds, edges := 0.0, 0.0
 	for p.rank = range p.workers {
@@ -275,7 +394,7 @@ func (c *core) comparePlanned(
 		own := c.sizes(t, rank).edges
 		share := own * float64(p.workers) / max(edges, 1) // of the mean
 		t.seconds = seconds / float64(p.workers) * share
-		all = append(all, c.costs(t, rank, p.workers, computing*share, m))
+		all = append(all, c.costs(t, together, rank, p.workers, computing*share, m))
 	}
 	return c.compare(all, p.link, p.machine), nil
 }
@@ -302,7 +421,7 @@ func (c *core) chooseParallel(ctx context.Context, b *sample.Batch, m []tiers.Me
 		}
 	}
 	c.choice, c.Parallel = choice, choice.Way
-	if c.Parallel == run.ByParts {
+	if c.ByOwners() {
 		c.tiers.TakeParts(c.parts())
 	}
 	return nil
@@ -314,7 +433,7 @@ func (c *core) onlyWay() *run.ParallelChoice {
 	why := ""
 	for _, way := range run.ParallelWays {
 		if _, err := c.Options.InWay(way, c.data.Learns()); err != nil {
-			why = err.Error()
+			why = cmp.Or(why, err.Error())
 			continue
 		}
 		left = append(left, way)
@@ -322,7 +441,7 @@ func (c *core) onlyWay() *run.ParallelChoice {
 	if len(left) != 1 {
 		return nil
 	}
-	why = fmt.Sprintf("{parallel} %s: the other way is refused: %s", left[0], why)
+	why = fmt.Sprintf("{parallel} %s: the other ways are refused: %s", left[0], why)
 	return &run.ParallelChoice{Way: left[0], Reason: why}
 }
 
@@ -332,6 +451,10 @@ func (c *core) costsOfAll(
 ) (all []workerOf, link plan.Link, machine int, err error) {
 	g := c.Hooks.Group
 	t, err := c.draw(ctx, g.Rank(), g.Size())
+	if err != nil {
+		return nil, link, 0, err
+	}
+	together, err := c.drawTogether(ctx, b)
 	if err != nil {
 		return nil, link, 0, err
 	}
@@ -381,7 +504,7 @@ func (c *core) costsOfAll(
 	if err != nil {
 		return nil, link, 0, err
 	}
-	own, err := json.Marshal(c.costs(t, g.Rank(), g.Size(), computing, m))
+	own, err := json.Marshal(c.costs(t, together, g.Rank(), g.Size(), computing, m))
 	if err != nil {
 		return nil, link, 0, err
 	}

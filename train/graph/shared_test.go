@@ -80,6 +80,27 @@ func TestAutoParallel(t *testing.T) {
 	}
 }
 
+// TestAutoCooperative: where each worker alone would compute nearly all nodes, workers compute
+// together.
+func TestAutoCooperative(t *testing.T) {
+	ds, o := open(t, storetest.Communities(600, 4, 8, 16, 2)), small()
+	o.Layers, o.Fanouts, o.Batch, o.Epochs, o.Hidden = 3, []int{8, 8, 8}, 400, 1, 64
+	for name, change := range map[string]func(o *run.Options){
+		"plain":   func(*run.Options) {},
+		"history": func(o *run.Options) { o.History, o.Settings = true, reusing().Settings },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := o
+			change(&o)
+			path := filepath.Join(t.TempDir(), "run")
+			all, err := byWorkers(t, ds, 5, byEither(o), in(path), nil)
+			got := same(t, all, err)
+			require.Equal(t, run.Cooperative, recordOf(t, path).Options.Parallel)
+			require.Equal(t, sameBy(t, ds, 5, cooperative(o)).ParamsXXH3, got.ParamsXXH3)
+		})
+	}
+}
+
 // recordOf returns the record of the run in path.
 func recordOf(t *testing.T, path string) *run.Record {
 	t.Helper()
@@ -137,7 +158,7 @@ func TestAutoParallelLeft(t *testing.T) {
 		require.NoError(t, err)
 		r := recordOf(t, path)
 		require.Equal(t, run.Independent, r.Options.Parallel)
-		require.Contains(t, r.AutoParallel.Reason, "the other way is refused: {parallel} parts: {sampler} "+string(kind))
+		require.Contains(t, r.AutoParallel.Reason, "the other ways are refused: {parallel} parts: {sampler} "+string(kind))
 		require.Empty(t, r.AutoParallel.Ways)
 	}
 	o := byEither(small())

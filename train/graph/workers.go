@@ -208,6 +208,15 @@ func (c *core) checkPart(ctx context.Context) error {
 	return err
 }
 
+// checkWeighed refuses LABOR-* where owners draw blocks for evaluation.
+func (c *core) checkWeighed() error {
+	if c.draws.Kind == sample.LaborStar && c.tiers.Cooperative() && c.eval.Sampled() {
+		return fmt.Errorf("{parallel} %s: {sampler} %s compares lists, which have different owners where blocks are sampled for "+
+			"evaluation; take {eval} full, with more {eval_bytes} if need be", c.Parallel, c.draws.Kind)
+	}
+	return nil
+}
+
 // owned reports whether each worker has the learnt rows of its own nodes alone.
 func (c *core) owned() bool { return c.Hooks.Group.Size() > 1 && c.data.Learns() }
 
@@ -221,13 +230,27 @@ func (c *core) ownedPart() *store.Part {
 
 // share returns a function that gives this worker's part of n seeds; nil where one worker trains.
 func (c *core) share() func(n int) (lo, hi int) {
+	p, g := c.internal.planned, c.Hooks.Group
+	if p == nil && g.Size() == 1 {
+		return nil
+	}
+	return func(n int) (lo, hi int) {
+		switch {
+		case c.tracing != nil:
+			return dist.Share(n, *c.tracing, c.workerCount())
+		case p != nil:
+			return dist.Share(n, p.rank, p.workers)
+		}
+		return g.Share(n)
+	}
+}
+
+// workerCount returns the number of workers, or of a plan's.
+func (c *core) workerCount() int {
 	if p := c.internal.planned; p != nil {
-		return func(n int) (lo, hi int) { return dist.Share(n, p.rank, p.workers) }
+		return p.workers
 	}
-	if g := c.Hooks.Group; g.Size() > 1 {
-		return g.Share
-	}
-	return nil
+	return c.Hooks.Group.Size()
 }
 
 // gatherOpening returns the exchange of workers that open their parts; nil for a whole dataset.

@@ -22,21 +22,22 @@ type Traffic struct {
 	IDs       float64 `json:"ids"`       // of nodes to draw from, and of rows
 	Lists     float64 `json:"lists"`     // drawn neighbours
 	Rows      float64 `json:"rows"`      // features
+	Hidden    float64 `json:"hidden"`    // rows between layers, and their gradients
 	Gradients float64 `json:"gradients"` // and their sums
 }
 
 // Total returns the bytes of all kinds.
-func (t Traffic) Total() float64 { return t.IDs + t.Lists + t.Rows + t.Gradients }
+func (t Traffic) Total() float64 { return t.IDs + t.Lists + t.Rows + t.Hidden + t.Gradients }
 
 // drawing returns the bytes that are exchanged while batches are drawn.
 func (t Traffic) drawing() float64 { return t.IDs + t.Lists }
 
 func (t Traffic) plus(u Traffic) Traffic {
-	return Traffic{t.IDs + u.IDs, t.Lists + u.Lists, t.Rows + u.Rows, t.Gradients + u.Gradients}
+	return Traffic{t.IDs + u.IDs, t.Lists + u.Lists, t.Rows + u.Rows, t.Hidden + u.Hidden, t.Gradients + u.Gradients}
 }
 
 func (t Traffic) times(n float64) Traffic {
-	return Traffic{n * t.IDs, n * t.Lists, n * t.Rows, n * t.Gradients}
+	return Traffic{n * t.IDs, n * t.Lists, n * t.Rows, n * t.Hidden, n * t.Gradients}
 }
 
 // WorkerStep has the work of one worker in a step, on average.
@@ -54,7 +55,7 @@ type WorkerStep struct {
 }
 
 // Exchanges counts the exchanges of a step: while batches are drawn, while rows are gathered, and
-// for the sum of gradients.
+// in the step: of hidden rows, and for the sum of gradients.
 type Exchanges struct{ Drawing, Rows, Steps float64 }
 
 // Spread is one way in which workers share a step.
@@ -119,7 +120,8 @@ const dealProcessor = 0.8e-9
 // A window is drawn, read and computed in turn. So an epoch of few windows takes longer: nothing
 // is computed before its first window is read, and nothing is read after its last one.
 //
-// Computing includes the sum of gradients, which cannot begin before they are computed. Drawing and
+// Computing includes the sum of gradients, which cannot begin before they are computed, and the
+// exchanges of hidden rows, during which nothing is computed. Drawing and
 // gathering are ahead of the step that computes, so what they exchange delays nothing as long as it
 // takes less time than a step. All exchanges share the network, and workers of a machine share its
 // processors and disk.
@@ -146,15 +148,15 @@ func (s Spread) Estimate(way string) Shared {
 	if s.OwnDisk {
 		disks = 1
 	}
-	gradients := 0.0
+	inStep := 0.0
 	for _, w := range s.Workers {
-		gradients = max(gradients, w.Sent.Gradients)
+		inStep = max(inStep, w.Sent.Hidden+w.Sent.Gradients, w.Received.Hidden+w.Received.Gradients)
 	}
 	e.Stages = []Stage{
 		{Processors, busy.of(machine, n)},
 		{Disk, disk.of(disks, n)},
 		{Network, s.Link.seconds(network.most)},
-		{Computing, computing.of(machine, n) + s.Link.seconds(gradients) + s.Steps*s.Link.Latency},
+		{Computing, computing.of(machine, n) + s.Link.seconds(inStep) + s.Steps*s.Link.Latency},
 		{Drawing, draw.most + s.Exchanges.Drawing*s.Link.Latency},
 		{Gathering, gather.most + s.Exchanges.Rows*s.Link.Latency},
 	}

@@ -464,7 +464,7 @@ var Table = setting.Table[Options]{
 			"started; mpi:V, V in those processes; off, one; auto: mpi if several processes were started, else off"},
 	{Key: "parallel", For: spread, Free: anyTime,
 		In: func(o *Options) value {
-			return setting.Word(&o.Parallel, slices.Concat(ParallelWays, []string{Cooperative, AutoParallel})...)
+			return setting.Word(&o.Parallel, slices.Concat(ParallelWays, []string{AutoParallel})...)
 		},
 		Help: "who draws and reads for a worker: independent, the worker itself, and only gradients are exchanged; " +
 			"parts, owners: each node has one, which draws its neighbours and sends its features; cooperative, owners, which also " +

@@ -45,7 +45,7 @@ const (
 )
 
 // ParallelWays lists the ways that AutoParallel chooses from.
-var ParallelWays = []string{Independent, ByParts}
+var ParallelWays = []string{Independent, ByParts, Cooperative}
 
 // ParallelChoice has the decision on AutoParallel. Its JSON keys are stable.
 type ParallelChoice struct {
@@ -60,7 +60,12 @@ type ParallelChoice struct {
 // train the run in this way. learns reports whether the network has learnt rows.
 func (o Options) InWay(way string, learns bool) (Options, error) {
 	o.Parallel = way
-	return o, errors.Join(errors.Join(o.validateWorkers()...), o.CheckLearnt(learns))
+	err := errors.Join(errors.Join(o.validateWorkers()...), o.CheckLearnt(learns))
+	if way == Cooperative && o.Sampling().Kind == sample.LaborStar {
+		err = errors.Join(err, fmt.Errorf("{parallel} %s: each worker would weigh its own nodes alone by {sampler} %s",
+			way, sample.LaborStar))
+	}
+	return o, err
 }
 
 // anyWay returns nil if fails returns nil for one of the ways. Otherwise it returns the error for
@@ -107,7 +112,7 @@ func (o Options) validateWorkers() []error {
 	if o.ByOwners() {
 		const instead = "; take {parallel} " + Independent
 		kind := o.Sampling().Kind
-		fail(kind == sample.LaborStar || kind == sample.RW, "{parallel} %s: {sampler} %s compares lists, which have different "+
+		fail(kind == sample.LaborStar && o.Parallel == ByParts || kind == sample.RW, "{parallel} %s: {sampler} %s compares lists, which have different "+
 			"owners%s", o.Parallel, kind, instead)
 	}
 	fail(o.DistTimeout < 0, "{dist_timeout} %v: at least 0, which is for ever", o.DistTimeout)

@@ -63,7 +63,7 @@ func (b *Batch) Live(l, t int) []uint32 {
 // SampleCooperative draws one batch of the seeds of all workers, in which each node is drawn from,
 // and computed, by its owner alone: cooperative minibatching (Balin et al., algorithm 1). All
 // workers call it at the same time, with the same number of batches, and the same batch seeds. It
-// panics if the sampler compares lists or walks.
+// panics if the sampler walks. LABOR-* finds its probabilities for each worker's own nodes alone.
 //
 // After each hop but the last, a worker asks the owners of its sources to draw from them. So the
 // destinations of a hop are the worker's own nodes: the ones that it has found, and then the ones
@@ -80,7 +80,10 @@ func (b *Batch) Live(l, t int) []uint32 {
 func (s *Sampler) SampleCooperative(
 	ctx context.Context, p *Parts, e Expander, batches []*Batch, batchSeeds []BatchSeed, seeds [][][]uint32,
 ) error {
-	s.checkParts(e, batches)
+	if s.how().walks {
+		panic(fmt.Sprintf("sample: SampleCooperative: %s walks from list to list", s.Kind))
+	}
+	s.checkWithout(e, batches)
 	if err := s.countLoops(ctx); err != nil { // of its own nodes
 		return err
 	}

@@ -140,7 +140,8 @@ func (c *cooperating) draw(t *rapid.T) [][]*Batch {
 				for i, b := range got[rank] {
 					b.Without = c.lost[rank][i]
 				}
-				if err := s.SampleCooperative(context.Background(), p, nil, got[rank], c.drawn, c.seeds[rank]); err != nil {
+				err := s.SampleCooperative(context.Background(), p, nil, got[rank], c.drawn, c.seeds[rank])
+				if err != nil {
 					return err
 				}
 			}
@@ -183,6 +184,7 @@ func TestCooperativeDrawsAlike(t *testing.T) {
 			require.Equal(t, want, have)
 			c.requireHalos(t, got, i)
 			c.requireInputs(t, got, i, one)
+			c.requireWork(t, s, got, i, one)
 		}
 	})
 }
@@ -239,5 +241,49 @@ func (c *cooperating) requireInputs(t *rapid.T, got [][]*Batch, i int, one *Batc
 		slices.Sort(want)
 		slices.Sort(read)
 		require.True(t, slices.Equal(want, read), "%v and %v", want, read)
+	}
+}
+
+// requireWork checks that CooperativeWork counts what workers do.
+func (c *cooperating) requireWork(t *rapid.T, s *Sampler, got [][]*Batch, i int, one *Batch) {
+	p := &Parts{Workers: c.workers, Owner: c.owner, Reads: c.reads}
+	for w, work := range s.CooperativeWork(p, one) {
+		b, edges := got[w][i], int64(0)
+		for l := range b.Layers {
+			hop := len(b.Layers) - 1 - l
+			for r := range b.Layers[l].Blocks {
+				edges += int64(len(b.Layers[l].Blocks[r].Nbr))
+			}
+			for typ, drawn := range s.drawnTypes(hop) {
+				lists := int64(0)
+				if drawn {
+					lists = int64(b.Layers[l].Nodes[typ].Dst)
+				}
+				require.Equal(t, lists, work.Lists[hop][typ])
+			}
+			if l == 0 {
+				continue
+			}
+			send, take := int64(0), int64(0)
+			for typ := range c.schema.Types {
+				for q := range got {
+					send += int64(len(b.Halos()[l].Send[typ][q]))
+					take += int64(len(b.Halos()[l].Take[typ][q]))
+				}
+			}
+			require.Equal(t, []int64{send, take}, []int64{work.HiddenSent[l], work.HiddenCome[l]})
+		}
+		require.Equal(t, edges, work.Edges)
+		for n := range c.reads {
+			send, take := 0, 0
+			for q := range got {
+				if q != w {
+					send += len(b.Dealt().Send[n][q])
+					take += len(b.Dealt().Take[n][q])
+				}
+			}
+			require.Equal(t, []int64{int64(send), int64(take)}, []int64{work.RowsSent[n], work.RowsCome[n]})
+			require.Equal(t, int64(len(b.Reads()[n])), work.Reads[n])
+		}
 	}
 }
