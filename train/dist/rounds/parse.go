@@ -86,7 +86,7 @@ func (r *reader) root(text []byte) *yaml.Node {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	err := d.Decode(&all[0])
 	if err == nil && d.Decode(&all[1]) != io.EOF {
-		r.err = fmt.Errorf("%s: there is more after its end; leave out what follows the line ---", r.name)
+		r.err = fmt.Errorf("%s: there is a second document in it; leave one out", r.name)
 		return &yaml.Node{}
 	}
 	if err == io.EOF || err == nil && len(all[0].Content) == 0 {

@@ -225,7 +225,7 @@ func TestParseRefuses(t *testing.T) {
 		{"# only a comment\n", "there is nothing in it; list workers and links"},
 		{"a: [", "not YAML: "},
 		{"[a]", "line 1: a topology is expected here, with some of the keys workers, links, paths"},
-		{plain + "---\n" + plain, "there is more after its end; leave out what follows the line ---"},
+		{plain + "---\n" + plain, "there is a second document in it; leave one out"},
 		{plain + "loops: []", `line 4: a topology has no key "loops"; there are workers, links, paths`},
 		{plain + "links: []", "line 4: key links is there twice; leave one out"},
 		{"workers: a", "line 1: a list is expected here; write [a, b], or begin each entry with a dash"},
