@@ -144,6 +144,7 @@ var models = []struct {
 	{Mesh(8, 20e9), 1, 1, 1},
 	{Switch(16, 150e9), 15, 15, 15},
 	{Sockets(4, 12e9, 20e9), 19, 16, 16},
+	{Sockets(9, 1e9, 1e9), 81, 81, 81}, // more than a word of rounds
 	{FatTree(4, 4, 2, 1.25e9), 27, 24, 24},
 	{FatTree(4, 4, 4, 1.25e9), 15, 15, 15},
 }
