@@ -16,7 +16,7 @@
 // # Why not
 //
 //   - Both directions of a pair in the same round: with random bytes such rounds took 7 to 28 %
-//     longer on the models here, since the shorter message waits for the longer one.
+//     longer on models whose pairs share links, since the shorter message waits for the longer one.
 //   - The fastest of all schedules: finding it is NP-hard, as for open shops.
 package rounds
 
