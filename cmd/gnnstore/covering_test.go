@@ -258,6 +258,8 @@ func TestCombinations(t *testing.T) {
 			require.NoError(t, os.WriteFile(file, []byte(text+"\n"), 0o666))
 			k.words[name] = file
 		}
+		k.words["LINKS"] = filepath.Join(t.TempDir(), "links.yaml")
+		require.NoError(t, os.WriteFile(k.words["LINKS"], []byte("workers: [a, b]\nlinks: [{between: [a, b], rate: 1GB}]\n"), 0o666))
 	}
 	models := slices.Clone(data)
 	for _, value := range coveredTrain["model"] {

@@ -237,6 +237,13 @@ func runTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *tra
 		return err
 	}
 	defer host.Close()
+	topology, err := readTopology(o.Topology)
+	if err == nil {
+		err = o.exchangeBy(host, topology)
+	}
+	if err != nil {
+		return err
+	}
 	return o.trainBy(ctx, host, stdout, stderr, path, openDir)
 }
 
@@ -283,6 +290,9 @@ func planTrain(
 		return planStream(ctx, stdout, ds, o)
 	}
 	if workers > 1 {
+		if _, err := readTopology(o.Topology); err != nil {
+			return err
+		}
 		return planWorkers(ctx, stdout, ds, o, link)
 	}
 	o.WorkerOptions = run.WorkerOptions{}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/dist"
+	"github.com/gnnstore/gnnstore/train/dist/rounds"
 	"github.com/gnnstore/gnnstore/train/graph"
 	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/run"
@@ -178,6 +179,8 @@ type start struct {
 	Record []byte `json:"record,omitempty"` // of a run that is resumed
 	Done   bool   `json:"done,omitempty"`   // and that has ended
 	Parts  int    `json:"parts,omitempty"`  // of the dataset, if each worker has a part
+	// Topology is the file of --topology. Process 0 alone reads it, so that rounds are the same.
+	Topology *topologyFile `json:"topology,omitempty"`
 }
 
 // trainProcesses trains in processes that a launcher has started. Worker 0, in the first of them,
@@ -200,6 +203,9 @@ func trainProcesses(cmd *cobra.Command, dataset string, o *trainOptions, workers
 			if store.IsParts(dataset) {
 				s.Parts, err = store.CountParts(dataset)
 			}
+			if err == nil {
+				s.Topology, err = readTopology(o.Topology)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -208,12 +214,16 @@ func trainProcesses(cmd *cobra.Command, dataset string, o *trainOptions, workers
 		if dir, record, err = run.Open(o.run); err != nil {
 			return nil, err
 		}
+		again, err := run.ResumeOptions(record, o.given)
+		if err != nil {
+			return nil, err
+		}
 		r, ok, err := dir.Finished()
-		if err == nil && ok {
-			var again run.Options
-			if again, err = run.ResumeOptions(record, o.given); err == nil && r.Covers(again) {
-				s.Done, err = true, o.print(stdout, r)
-			}
+		if err == nil && ok && r.Covers(again) {
+			s.Done, err = true, o.print(stdout, r)
+		}
+		if err == nil && !s.Done {
+			s.Topology, err = readTopology(again.Topology)
 		}
 		if err == nil {
 			s.Record, err = record.Encode()
@@ -278,7 +288,54 @@ func trainProcesses(cmd *cobra.Command, dataset string, o *trainOptions, workers
 		}
 	}
 	o.Dist = dist.MPI.Text(host.Workers())
+	if err := o.exchangeBy(host, s.Topology); err != nil {
+		return fail(err)
+	}
 	return o.trainBy(ctx, host, stdout, stderr, dataset, openDir)
+}
+
+// topologyFile is a file of links between workers, as it was read.
+type topologyFile struct {
+	Path string `json:"path"`
+	Text []byte `json:"text"`
+}
+
+// readTopology reads and checks the file of --topology. It returns nil if path is empty.
+func readTopology(path string) (*topologyFile, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := readBounded(path, rounds.MaxBytes+1)
+	if err != nil {
+		return nil, fmt.Errorf("--topology: %w; name another file, or take --topology none", err)
+	}
+	if _, err := rounds.Parse(path, text); err != nil {
+		return nil, fmt.Errorf("--topology %w", err)
+	}
+	return &topologyFile{path, text}, nil
+}
+
+// readBounded reads a file, up to so many bytes.
+func readBounded(path string, most int64) ([]byte, error) {
+	f, err := store.OpenFile(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most))
+}
+
+// exchangeBy makes the workers of host exchange in the rounds of a topology; nil: all at once.
+func (o *trainOptions) exchangeBy(host *dist.Host, file *topologyFile) error {
+	if o.Topology = ""; file == nil {
+		return nil
+	}
+	o.Topology = file.Path
+	t, err := rounds.Parse(file.Path, file.Text)
+	if err != nil {
+		return fmt.Errorf("--topology %w", err)
+	}
+	return host.SetTopology(t)
 }
 
 // trainBy trains by the workers of this process. Only worker 0 prints.

@@ -102,6 +102,10 @@ func TestWorkersMisuse(t *testing.T) {
 		{"--dist local:0", "gnnstore: --dist \"local:0\": from 1 to 4096 workers\n"},
 		{"--dist mpi:2", "gnnstore: --dist mpi: this program has no MPI: start gnnstore-mpi, which is built with -tags mpi\n"},
 		{"--dist-timeout 5s", "gnnstore: --dist-timeout 5s: it goes with --dist\n"},
+		{"--topology x.yaml", "gnnstore: --topology x.yaml: it goes with --dist\n"},
+		{"--dist local:2 --topology /nothing.yaml", "gnnstore: --topology: open /nothing.yaml: no such file or directory; " +
+			"name another file, or take --topology none\n"},
+		{"--dist local:2 --plan --topology /dev/null", "gnnstore: --topology: /dev/null: "},
 		{"--dist mpi --plan", "gnnstore: --dist mpi: a plan starts no processes; say how many there will be: --dist mpi:V\n"},
 		{"--dist mpi:2 --plan --network fast", "gnnstore: --network \"fast\": a rate and, if known, the time of a small exchange, such as 10Gbit or 1Gbit,200us\n"},
 		{"--dist local:2 --network 1Gbit", "gnnstore: --network 1Gbit: it goes with --plan; --parallel auto measures the network\n"},
@@ -119,6 +123,65 @@ func TestWorkersMisuse(t *testing.T) {
 		require.Contains(t, stderr, c.want)
 		require.NoDirExists(t, dir)
 	}
+}
+
+// TestTopology: a run that exchanges in rounds has the weights of one that does not. A resumed run
+// may have another topology, or none. What is no topology of its workers is refused in a line.
+func TestTopology(t *testing.T) {
+	tmp := t.TempDir()
+	data := filepath.Join(tmp, "d.gnn")
+	code, _, stderr := gnnstore(t, "generate", "reddit", data, "--nodes", "2000", "--edges", "20k", "--dim", "128", "--undirected")
+	require.Zero(t, code, stderr)
+	write := func(name string, workers ...string) string {
+		text := "workers: [" + strings.Join(workers, ", ") + "]\nlinks:\n"
+		for _, w := range workers {
+			text += "  - {between: [" + w + ", switch], rate: 10Gbit}\n"
+		}
+		file := filepath.Join(tmp, name)
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o666))
+		return file
+	}
+	four, again, three := write("four.yaml", "a", "b", "c", "d"), write("again.yaml", "d", "c", "b", "a"), write("three.yaml", "a", "b", "c")
+	runs := 0
+	train := func(more ...string) (dir, params string) {
+		runs++
+		dir = filepath.Join(tmp, fmt.Sprint("run", runs))
+		code, stdout, stderr := gnnstore(t, append([]string{
+			"train", data, "--run", dir, "--epochs", "1", "--epoch-steps", "3", "--fanout", "10,5",
+			"--hidden", "256", "--eval", "sampled", "--eval-nodes", "50", "--dist", "local:4", "--json",
+		}, more...)...)
+		require.Zero(t, code, stderr)
+		var r run.Result
+		require.NoError(t, json.Unmarshal([]byte(stdout), &r))
+		return dir, r.ParamsXXH3
+	}
+	for _, way := range []string{"independent", "parts"} { // both have messages of more than 64 KiB
+		_, want := train("--parallel", way)
+		dir, params := train("--parallel", way, "--topology", four)
+		require.Equal(t, want, params, way)
+		text, err := os.ReadFile(filepath.Join(dir, "run.json"))
+		require.NoError(t, err)
+		require.Contains(t, string(text), fmt.Sprintf("%q: %q", "topology", four))
+	}
+	resumed := map[string]string{}
+	for _, topology := range []string{four, again, "none"} {
+		dir, _ := train("--topology", four)
+		code, stdout, stderr := gnnstore(t, "train", "--resume", "--run", dir, "--epochs", "2", "--topology", topology, "--json")
+		require.Zero(t, code, stderr)
+		var r run.Result
+		require.NoError(t, json.Unmarshal([]byte(stdout), &r))
+		resumed[r.ParamsXXH3] = topology
+		code, _, stderr = gnnstore(t, "train", "--resume", "--run", dir, "--epochs", "3", "--dist", "local:3", "--topology", again)
+		require.NotZero(t, code)
+		require.Equal(t, "gnnstore: --topology "+again+": it has 4 workers, and the run has 3; give a file for as many, or --topology none\n", stderr)
+		code, _, stderr = gnnstore(t, "train", "--resume", "--run", dir, "--epochs", "3", "--dist", "local:3", "--topology", three)
+		require.Zero(t, code, stderr)
+	}
+	require.Len(t, resumed, 1)
+	require.NoError(t, os.WriteFile(three, []byte("workers: [a, b, c]\nlinks: [{between: [a, b], rate: 1GB}]\n"), 0o666))
+	code, _, stderr = gnnstore(t, "train", data, "--dist", "local:3", "--topology", three)
+	require.NotZero(t, code)
+	require.Equal(t, "gnnstore: --topology "+three+": no links lead from worker \"a\" to worker \"c\"; add what is missing between them\n", stderr)
 }
 
 // TestWorkersAuto: --parallel auto takes a way and says so once. A resumed run keeps it, also if it

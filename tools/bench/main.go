@@ -9,6 +9,7 @@
 //	go run ./tools/bench epoch   -python PATH [-loader pyg | graphbolt | dgl] [-data DIR | -dataset FILE.gnn] [-rounds 7]
 //	go run ./tools/bench samplers   -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7] [-batches 20]
 //	go run ./tools/bench coop    [-data DIR | -dataset FILE.gnn] [-parts DIR,DIR]
+//	go run ./tools/bench rounds
 //	go run ./tools/bench curves     [-data DIR | -dataset FILE.gnn,FILE.gnn]
 //	go run ./tools/bench policies   [-data DIR | -dataset FILE.gnn] [-batch 100] [-steps 400]
 //	go run ./tools/bench dependent  -dataset FILE.gnn [-batch 100] [-steps 1024] [-fanout 15,10,5] [-kappa 256] [-cache 20%] [-layer-dependency]
@@ -119,6 +120,7 @@ type command struct {
 	probes  bool   // measures the disk under the dataset
 	python  bool   // -python must be given
 	runs    bool   // gnnstore, and not only to ingest what -dataset lacks
+	alone   bool   // without data
 }
 
 // Examples of datasets that must be given.
@@ -128,7 +130,8 @@ const (
 )
 
 var commands = map[string]command{
-	"kernels":    {compare: compareKernels},
+	"kernels":    {compare: compareKernels, alone: true},
+	"rounds":     {compare: modelRounds, alone: true},
 	"step":       {compare: compareSteps, opens: true, python: true},
 	"stream":     {compare: compareStreamSteps, opens: true, missing: aStream, python: true},
 	"newest":     {compare: compareNewest, opens: true, missing: aStream, python: true},
@@ -239,14 +242,14 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 		return fmt.Errorf("-engine: %w", c.engine.Validate())
 	case c.dataset == "" && command.missing != "":
 		return fmt.Errorf("-dataset is missing: %s", command.missing)
-	case c.dataset == "" && c.data == "" && name != "kernels":
+	case c.dataset == "" && c.data == "" && !command.alone:
 		return errors.New("no data: set GNNSTORE_DATA or -data to the directory that holds ogbn_arxiv, or give -dataset")
 	}
 	if c.tmp, err = os.MkdirTemp("", "gnnstore-bench-"); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(c.tmp)) }()
-	if c.binary == "" && (command.runs || c.dataset == "" && name != "kernels") {
+	if c.binary == "" && (command.runs || c.dataset == "" && !command.alone) {
 		if c.binary, err = cli.Build(ctx, c.tmp); err != nil {
 			return err
 		}

@@ -376,7 +376,7 @@ func TestAlone(t *testing.T) {
 }
 
 func TestHeader(t *testing.T) {
-	h := header{sums, failed, 1 << 40, At{3, 9}, 7, 1 << 33, 1 << 50}
+	h := header{sums, failed, 1 << 40, At{3, 9}, 7, true, 1 << 33, 1 << 50}
 	b := make([]byte, headerBytes)
 	h.put(b)
 	var got header

@@ -19,6 +19,7 @@ type Group struct {
 	hosted  int
 	library string // of MPI
 	most    int    // bytes of a message in a round
+	turns   []turn // of large messages; nil: they are sent at once
 	peers   []Peer // by worker
 	seq     uint64
 	asked   atomic.Bool // this worker was asked to stop
@@ -30,6 +31,7 @@ type Group struct {
 	aside    bool       // it is a Channel's
 
 	heads, came [][]byte  // of headers, by worker
+	out, in     [][]byte  // messages of a turn, by worker
 	lent        [][]byte  // by Exchange
 	others      []float32 // of Sum: other workers' numbers that this one adds up
 	waited      time.Duration
@@ -307,7 +309,7 @@ func (g *Group) begin(ctx context.Context, own header, lengths []int, text strin
 			g.heads, g.came = append(g.heads, make([]byte, headerBytes)), append(g.came, make([]byte, headerBytes))
 		}
 	}
-	own.seq, own.rounds = g.seq, g.rounds(slices.Max(lengths))
+	own.seq, own.rounds, own.large = g.seq, g.rounds(slices.Max(lengths)), slices.Max(lengths) > mostAtOnce
 	if g.asked.Load() && !g.stops && own.kind != farewell && own.status == well {
 		own.status = stopped
 	}
@@ -316,13 +318,9 @@ func (g *Group) begin(ctx context.Context, own header, lengths []int, text strin
 		own.bytes = uint64(lengths[p])
 		own.put(g.heads[p])
 	}
-	// An exchange does not end with ctx, or else the other workers would wait for this one.
-	waiting, done := g.deadline(context.WithoutCancel(ctx), g.timeout)
-	defer done()
-	if err := g.end.AllToAll(waiting, g.heads, g.came); err != nil {
-		return nil, g.fail(g.naming(err))
+	if err := g.allToAll(ctx, g.heads, g.came); err != nil {
+		return nil, err
 	}
-	g.moved.Add(1)
 	heads := make([]header, g.Size())
 	for p := range heads {
 		if err := heads[p].get(g.came[p]); err != nil {
@@ -399,14 +397,34 @@ func (g *Group) finish(ctx context.Context, send, recv [][]byte, heads []header)
 		all = max(all, h.rounds)
 	}
 	for r := range int(all) {
-		waiting, done := g.deadline(context.WithoutCancel(ctx), g.timeout)
-		err := g.end.AllToAll(waiting, round(send, r, g.most), round(recv, r, g.most))
-		done()
-		if err != nil {
-			return g.fail(g.naming(err))
+		send, recv := round(send, r, g.most), round(recv, r, g.most)
+		if g.turns == nil || !slices.ContainsFunc(heads, func(h header) bool { return h.large }) {
+			if err := g.allToAll(ctx, send, recv); err != nil {
+				return err
+			}
+			continue
 		}
-		g.moved.Add(1)
+		if g.out == nil {
+			g.out, g.in = make([][]byte, g.Size()), make([][]byte, g.Size())
+		}
+		for _, turn := range g.turns {
+			if err := g.allToAll(ctx, only(send, turn.to, g.out), only(recv, turn.from, g.in)); err != nil {
+				return err
+			}
+		}
 	}
+	return nil
+}
+
+// allToAll exchanges messages whose lengths both ends know. An error is the end of the group.
+func (g *Group) allToAll(ctx context.Context, send, recv [][]byte) error {
+	// An exchange does not end with ctx, or else the other workers would wait for this one.
+	waiting, done := g.deadline(context.WithoutCancel(ctx), g.timeout)
+	defer done()
+	if err := g.end.AllToAll(waiting, send, recv); err != nil {
+		return g.fail(g.naming(err))
+	}
+	g.moved.Add(1)
 	return nil
 }
 

@@ -7,7 +7,7 @@ import (
 
 // header goes from each worker to each before an exchange. In bytes, little-endian:
 //
-//	00-03 magic   04    kind    05    status   06-07 zero
+//	00-03 magic   04    kind    05    status   06    large    07    zero
 //	08-15 seq     16-19 epoch   20-23 step     24-27 zero   28-31 rounds
 //	32-39 numbers 40-55 zero    56-63 bytes
 type header struct {
@@ -16,6 +16,7 @@ type header struct {
 	seq    uint64 // exchanges of the lane so far
 	at     At
 	rounds uint32 // that the largest message of the sender takes
+	large  bool   // it has more than mostAtOnce bytes
 	// count of numbers to add up; the same on all workers
 	numbers uint64
 	bytes   uint64 // of the sender's message to the receiver
@@ -68,6 +69,9 @@ func (h header) put(b []byte) {
 	le := binary.LittleEndian
 	le.PutUint32(b, magic)
 	b[4], b[5] = byte(h.kind), byte(h.status)
+	if h.large {
+		b[6] = 1
+	}
 	le.PutUint64(b[8:], h.seq)
 	le.PutUint32(b[16:], uint32(h.at.Epoch))
 	le.PutUint32(b[20:], uint32(h.at.Step))
@@ -81,7 +85,7 @@ func (h *header) get(b []byte) error {
 	if m := le.Uint32(b); m != magic {
 		return fmt.Errorf("its message begins with %#x and not %#x: it is of another version", m, uint32(magic))
 	}
-	h.kind, h.status = kind(b[4]), status(b[5])
+	h.kind, h.status, h.large = kind(b[4]), status(b[5]), b[6] != 0
 	h.seq = le.Uint64(b[8:])
 	h.at = At{int(le.Uint32(b[16:])), int(le.Uint32(b[20:]))}
 	h.rounds, h.numbers, h.bytes = le.Uint32(b[28:]), le.Uint64(b[32:]), le.Uint64(b[56:])

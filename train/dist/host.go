@@ -18,6 +18,7 @@ type Host struct {
 	workers     int // of all processes
 	first, last int // workers of this process: first to last-1
 	lanes       [lanes]*lane
+	turns       [][]turn // by worker; nil: exchanges are at once
 }
 
 // Options configures the workers of a run.
@@ -252,8 +253,12 @@ func (h *Host) group(rank int, cancel func()) *Group {
 }
 
 func (h *Host) groupOn(n laneNumber, rank int, cancel func()) *Group {
-	return &Group{
+	g := &Group{
 		end: end{h.lanes[n], rank}, timeout: h.Timeout, hosted: h.Hosted(), most: h.most(), cancel: cancel,
 		peers: make([]Peer, h.workers), library: h.link.Library(), moved: new(atomic.Int64),
 	}
+	if h.turns != nil {
+		g.turns = h.turns[rank]
+	}
+	return g
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/train/dist/rounds"
 )
 
 // TestLaunched is for a launcher: mpirun -n 3 dist.test -test.run Launched. Any number of workers
@@ -35,6 +37,11 @@ func TestLaunched(t *testing.T) {
 	}
 	for workers := processes; workers <= 2*processes+1; workers++ {
 		require.NoError(t, h.SetWorkers(workers))
+		if workers > 1 && workers%2 == 0 { // then in rounds
+			require.NoError(t, h.SetTopology(rounds.Switch(workers, 1e9)))
+		} else {
+			require.NoError(t, h.SetTopology(nil))
+		}
 		require.NoError(t, h.Run(t.Context(), func(ctx context.Context, g *Group) error {
 			for n := range 40 {
 				x := make([]float32, 1000*n)

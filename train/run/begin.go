@@ -39,6 +39,7 @@ func (d *Dir) begin(b beginning) (r *Record, err error) {
 		return nil, err
 	}
 	r.Dataset, r.Options.HistoryCold = Absolute(b.Now.Dataset), false // it holds for this process alone
+	r.Options.Topology = Absolute(r.Options.Topology)
 	text, err := b.Encodings()
 	if err != nil {
 		return nil, err

@@ -476,6 +476,10 @@ var Table = setting.Table[Options]{
 	{Key: "mpi_library", For: spread, Free: anyTime,
 		In:   func(o *Options) value { return setting.Word(&o.MPILibrary) },
 		Help: "file of the MPI library (default found by the launcher)"},
+	{Key: "topology", For: spread, Free: anyTime,
+		In: func(o *Options) value { return setting.Word(&o.Topology).Or("none", "") },
+		Help: "YAML file of the links between workers: large messages then go in rounds in which no two pass the same link; " +
+			"none: all at once"},
 
 	{Key: "checkpoint_every", Group: "The run", Free: anyTime,
 		In:   func(o *Options) value { return setting.Int(&o.CheckpointEvery).AtLeast(0) },

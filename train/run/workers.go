@@ -24,6 +24,9 @@ type WorkerOptions struct {
 	// dist.Options.
 	DistTimeout time.Duration `json:"dist_timeout,omitempty"`
 	MPILibrary  string        `json:"mpi_library,omitempty"`
+	// Topology is a file with the links between workers, as rounds.Parse reads it: see
+	// dist.Host.SetTopology. Empty: messages are all sent at once.
+	Topology string `json:"topology,omitempty"`
 }
 
 // Ways in which workers share a step. Independent and ByParts give the same results. Cooperative
