@@ -294,6 +294,7 @@ func (c *core) costs(
 			}
 		}
 		step.Reads, step.First, step.Last, of.Group = reads.Way, reads.First, reads.Last, reads.Group
+		step.Gathers = reads.Gathers
 		if err != nil {
 			of.Refused = strings.ReplaceAll(err.Error(), "\n", " ")
 		}

@@ -50,6 +50,9 @@ type WorkerStep struct {
 	// The first step waits until its window is drawn and read. When the last window is read, its
 	// steps are still to be computed.
 	First, Last float64
+	// Gathers says that each step reads its own rows when it is gathered, as a window of one step
+	// does. Then rows are read and exchanged one after the other.
+	Gathers bool
 	// Sent and Received are exchanged with other workers.
 	Sent, Received Traffic
 }
@@ -138,7 +141,11 @@ func (s Spread) Estimate(way string) Shared {
 		network.add(max(w.Sent.Total(), w.Received.Total()))
 		drawing := s.Link.seconds(max(w.Sent.drawing(), w.Received.drawing()))
 		draw.add(w.Drawing/drawers + w.Reads.ListSeconds + drawing)
-		gather.add(s.Link.seconds(max(w.Sent.Rows, w.Received.Rows)))
+		rows := s.Link.seconds(max(w.Sent.Rows, w.Received.Rows))
+		if w.Gathers {
+			rows += w.Reads.Device - w.Reads.ListSeconds
+		}
+		gather.add(rows)
 		e.InputRows += w.InputRows / n
 		e.Sent = e.Sent.plus(w.Sent.times(1 / n))
 		e.RowBytes, e.ListBytes = e.RowBytes+w.Reads.RowBytes/n, e.ListBytes+w.Reads.ListBytes/n
@@ -166,12 +173,15 @@ func (s Spread) Estimate(way string) Shared {
 			largest, e.LimitingStage = stage.Seconds, stage.Name
 		}
 	}
-	first, last := 0.0, 0.0
+	first, last, gathers := 0.0, 0.0, false
 	for _, w := range s.Workers {
-		first, last = max(first, w.First), max(last, w.Last)
+		first, last, gathers = max(first, w.First), max(last, w.Last), gathers || w.Gathers
 	}
 	drawing, reading := seconds[Drawing], seconds[Disk]
 	using := max(seconds[Network], seconds[Gathering], seconds[Computing])
+	if gathers { // nothing is read before
+		using, reading = max(using, reading), 0
+	}
 	e.Seconds = max(seconds[Processors],
 		drawing+last*(reading+using), first*drawing+reading+last*using, first*(drawing+reading)+using)
 	return e

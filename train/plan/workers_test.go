@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,6 +58,11 @@ func TestEstimate(t *testing.T) {
 	require.InDelta(t, 4e6, e.MostSent, 1e-6)
 	require.InDelta(t, 4e6, e.Sent.Total(), 1e-6)
 	require.Equal(t, []float64{4e6, 1e6, 5e6}, []float64{e.RowBytes, e.ListBytes, e.MostRead})
+
+	alone := s
+	alone.Workers = slices.Clone(s.Workers)
+	alone.Workers[1].Gathers = true
+	require.InDelta(t, 0.25+0.001+0.04, secondsOf(t, alone.Estimate("parts"), plan.Gathering), 1e-12, "reads, then sends")
 
 	s.Machine = 4
 	shared := s.Estimate("parts")

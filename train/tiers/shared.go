@@ -29,6 +29,7 @@ type StepReads struct {
 	Group int // steps that are drawn together
 	// First and Last are the shares of an epoch's steps that its first and its last window have.
 	First, Last float64
+	Gathers     bool // each step reads its rows when it is gathered
 }
 
 // StepReads estimates what a step of this worker reads from disk, with its part of the memory, in
@@ -91,7 +92,7 @@ func (t *Tiers) StepReads(m Measure, workers int, w Wanted, steps int) (reads St
 		way = ways.Join
 	case b.Group == 1 || t.Cache.Policy == cachetier.None:
 		way = ways.Rows
-		reads.First, reads.Last = 1/float64(steps), 1/float64(steps)
+		reads.First, reads.Last, reads.Gathers = 1/float64(steps), 1/float64(steps), true
 	}
 	way = way.Of(steps)
 	if cached {
