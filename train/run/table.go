@@ -468,8 +468,8 @@ var Table = setting.Table[Options]{
 		},
 		Help: "who draws and reads for a worker: independent, the worker itself, and only gradients are exchanged; " +
 			"parts, owners: each node has one, which draws its neighbours and sends its features; cooperative, owners, which also " +
-			"compute their nodes and send hidden rows, so that nothing is computed twice; auto, parts if steps are estimated to " +
-			"take less than 0.7 times as long, else independent. Results are the same; with cooperative, sums of gradients differ in the last bits"},
+			"compute their nodes and send hidden rows, so that nothing is computed twice; auto, one that is estimated to take " +
+			"less than 0.7 times as long as the ways before it. Results are the same, but for the last bits with cooperative"},
 	{Key: "dist_timeout", For: spread, Free: anyTime,
 		In:   func(o *Options) value { return setting.Parsed(&o.DistTimeout, time.ParseDuration) },
 		Help: "how long a worker waits for the others before the run fails, as 90s or 10m; 0s: for ever"},
