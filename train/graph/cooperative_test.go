@@ -2,6 +2,7 @@ package graph
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -69,15 +70,18 @@ func TestCooperativeNearOne(t *testing.T) {
 			o := c.o
 			c.change(&o)
 			// A decay that is added to the gradients shows a wrong scale of theirs.
-			o.Epochs, o.LR, o.Dropout, o.InputDropout, o.Optim.WeightDecay = 2, 1e-3, 0, 0, 0.1
+			o.Epochs, o.LR, o.Dropout, o.InputDropout, o.Optim.WeightDecay = 1, 1e-3, 0, 0, 0.1
 			still := o
-			still.Epochs, still.LR = 1, 1e-30 // weights keep their bits
+			still.LR = 1e-30 // weights keep their bits
 			want, first := trained(t, c.ds, o), trained(t, c.ds, still)
 			got := sameBy(t, c.ds, 3, cooperative(o))
 			require.InEpsilonSlice(t, want.Losses, got.Losses, 1e-4)
 			again := sameBy(t, c.ds, 3, cooperative(still))
 			require.InEpsilon(t, first.Losses[0], again.Losses[0], 1e-12)
 			require.Equal(t, first.Best.ValidAcc, again.Best.ValidAcc)
+			if !slices.Contains([]string{"sage", "rgcn", "learnt", "links", "edges", "table"}, name) {
+				return
+			}
 			few := still
 			few.Epochs, few.EpochSteps, few.Batch = 1, 3, 4
 			if few.Eval = "sampled"; o.Task == "" {
