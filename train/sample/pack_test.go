@@ -211,7 +211,8 @@ func TestUnpackRefuses(t *testing.T) {
 
 // dealBetween gives b the Dealt of one worker that exchanges with itself.
 func dealBetween(t require.TestingT, s *Sampler, b *Batch) {
-	p := &Parts{Workers: 1, Owner: func(int, uint32) int { return 0 }, Reads: slices.Repeat([]bool{true}, len(b.Inputs()))}
+	p := &Parts{Workers: 1, Owner: func(int, uint32) int { return 0 }}
+	p.Reads = slices.Repeat([]bool{true}, len(b.Inputs()))
 	p.Exchange = func(_ context.Context, send [][]byte) ([][]byte, error) { return send, nil }
 	require.NoError(t, s.deal(context.Background(), p, []*Batch{b}))
 }
