@@ -34,6 +34,7 @@ const (
 	exchangesOfSum  = 2 // dist.Group.Sum: a header and three messages, which take as long
 	exchangesOfHop  = 2 // ask and answer
 	exchangesOfDraw = 2 // plan.Config.Agree, and the rows of a batch
+	exchangesOfJoin = 1 // plan.Config.Agree, for each step of a horizon
 )
 
 // workerOf has what the ways cost one worker. It travels as JSON.
@@ -47,6 +48,7 @@ type workerOf struct {
 type wayOfWorker struct {
 	Step    plan.WorkerStep
 	Group   int    // steps that are drawn together
+	Joins   bool   // epochs go by horizons
 	Refused string // not enough memory
 }
 
@@ -177,7 +179,7 @@ func (c *core) costs(t tracedAsks, rank, workers int, computing float64, m []tie
 		of := wayOfWorker{}
 		var err error
 		for _, m := range m {
-			if step.Reads, of.Group, err = c.tiers.StepReads(m, owners, wanted, steps); err == nil {
+			if step.Reads, of.Group, of.Joins, err = c.tiers.StepReads(m, owners, wanted, steps); err == nil {
 				break
 			}
 		}
@@ -199,11 +201,11 @@ func (c *core) compare(all []workerOf, link plan.Link, machine int) (ways []plan
 			continue
 		}
 		s, refused := plan.Spread{Link: link, Machine: machine, Cores: all[0].Cores, Drawers: all[0].Drawers}, ""
-		group := 1
+		group, joins := 1, true
 		for _, w := range all {
 			s.Workers = append(s.Workers, w.Ways[i].Step)
 			s.OwnDisk = s.OwnDisk || w.OwnDisk
-			group = max(group, w.Ways[i].Group)
+			group, joins = max(group, w.Ways[i].Group), joins && w.Ways[i].Joins
 			if refused == "" {
 				refused = w.Ways[i].Refused
 			}
@@ -219,6 +221,9 @@ func (c *core) compare(all []workerOf, link plan.Link, machine int) (ways []plan
 				hops += exchangesOfHop
 			}
 			s.Exchanges.Drawing = float64(hops+exchangesOfDraw) / float64(group)
+			if joins {
+				s.Exchanges.Drawing += exchangesOfJoin
+			}
 			s.Exchanges.Rows = float64(len(c.tiers.Types))
 		}
 		ways = append(ways, s.Estimate(way))

@@ -23,11 +23,14 @@ const ownedRun = 64
 // step; two threads of one core of an AMD EPYC, 2026-11-29.
 var cachedRead = disk.Costs{SecondsPerRead: 2.7e-6, BytesPerSecond: 1e12}
 
-// StepReads estimates what a step of this worker reads from disk, with its part of the memory, and
-// how many steps are drawn together. workers is the number of workers that each own a part of the
-// nodes, or 1 if this worker reads for itself. StepReads takes from m what a batch and a step take
-// of memory. The error is a *plan.NotEnough if the memory is too little. Call it before Open.
-func (t *Tiers) StepReads(m Measure, workers int, w Wanted, steps int) (way plan.Way, group int, err error) {
+// StepReads estimates what a step of this worker reads from disk, with its part of the memory, how
+// many steps are drawn together, and whether epochs go by horizons. workers is the number of
+// workers that each own a part of the nodes, or 1 if this worker reads for itself. StepReads takes
+// from m what a batch and a step take of memory. The error is a *plan.NotEnough if the memory is
+// too little. Call it before Open.
+func (t *Tiers) StepReads(
+	m Measure, workers int, w Wanted, steps int,
+) (way plan.Way, group int, joins bool, err error) {
 	own := t.Parts
 	defer func() { t.Parts, t.join, t.demanded, t.without = own, joining{}, plan.Demand{}, plan.Budget{} }()
 	if t.Parts = nil; workers > 1 {
@@ -41,7 +44,7 @@ func (t *Tiers) StepReads(m Measure, workers int, w Wanted, steps int) (way plan
 		short.Workers = t.hosted()
 	}
 	if err != nil {
-		return way, 0, err
+		return way, 0, false, err
 	}
 	with := t.takeJoin(&d, b)
 	if t.rate != nil {
@@ -89,5 +92,5 @@ func (t *Tiers) StepReads(m Measure, workers int, w Wanted, steps int) (way plan
 		way.Processor += way.Device
 		way.Device, way.ListSeconds = 0, 0
 	}
-	return way, b.Group, nil
+	return way, b.Group, d.Join > 0, nil
 }
