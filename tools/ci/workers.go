@@ -183,8 +183,8 @@ func (w *workersProof) alike(ctx context.Context) error {
 		{nil, 1, "--eval full", false},
 		{nil, 1, "--parallel parts --memory 600MiB --host-memory 4MiB --policy lru --window 1 --disk-engine pread", true},
 		{openMPI, 1, "--parallel independent --host-memory 2MiB --policy belady --window 4", false},
-		{openMPI, 2, "--parallel parts --host-memory 1MiB --policy static --disk-engine uring", true},
-		{openMPI, 4, "--parallel independent --memory 2GiB --host-memory 8MiB --spill 64MiB --workers 1", false},
+		{openMPI, 2, "--parallel parts --memory 2GiB --host-memory 5MiB --spill 128MiB --policy static --disk-engine uring", true},
+		{openMPI, 4, "--parallel independent --memory 2GiB --host-memory 4MiB --spill 64MiB --workers 1", false},
 		{openMPI, 4, "--parallel parts --eval full --eval-memory 64KiB", false}, // hidden rows are on disk
 		{mpich, 1, "--parallel parts --disk-engine mmap --host-memory 0", true},
 		{mpich, 2, "--host-memory 1MiB --policy sieve --window 2 --lookahead 0", false},
@@ -219,6 +219,9 @@ func (w *workersProof) alike(ctx context.Context) error {
 		}
 		if got.ParamsXXH3 != want.ParamsXXH3 || got.ParamsXXH3 == "" || !slices.Equal(got.Losses(), want.Losses()) {
 			return fmt.Errorf("%s %s changes the result: want losses %v and params %s", name, run.settings, want.Losses(), want.ParamsXXH3)
+		}
+		if slices.Contains(settings, "--spill") && (got.Join == nil || got.Join.Spilled == 0) {
+			return fmt.Errorf("%s %s: nothing was spilled", name, run.settings)
 		}
 	}
 	return nil

@@ -33,7 +33,9 @@ type internal struct {
 	// the dataset is no part.
 	owner  func(v uint32) int
 	faults disk.Faults // of tests
-	beside share       // bytes that the caller takes of the memory
+	// spillFaults is tiers.Tiers.SpillFaults.
+	spillFaults func(write bool, at int64, size int) error
+	beside      share // bytes that the caller takes of the memory
 	// known describes the dataset that a network was trained on; nil if it is used on that one.
 	known *trainedOn
 	fixed *fixed // the network learns no more; nil: it does
@@ -66,9 +68,11 @@ type task interface {
 	Begin(epoch int)
 	Seeds(step int) [][]uint32
 	Without(step int) []sample.Without
-	// Prepare is called before Seeds, once for each n steps that are drawn together, in the order
-	// of steps. It may exchange with other workers.
+	// Prepare is called before Seeds, once for each n steps that are drawn together, and again
+	// where steps are drawn again. It may exchange with other workers. Until a step is computed,
+	// the task keeps KeptBytes for it.
 	Prepare(ctx context.Context, from, n int) error
+	KeptBytes() int64
 	// Part begins a measurement of a part of the split. It returns the nodes to compute, by type,
 	// or none if there is nothing to measure.
 	Part(ctx context.Context, p tasks.Part) ([][]uint32, error)
@@ -404,6 +408,7 @@ func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 	if err != nil {
 		return err
 	}
+	c.tiers.SpillFaults = c.internal.spillFaults
 	c.task.Begin(1)
 	before := c.Backend.Bytes()
 	b, m, err := c.measureFirst(ctx, before)
@@ -479,7 +484,7 @@ func (c *core) measureFirst(ctx context.Context, before kernels.Use) (*sample.Ba
 	after := c.Backend.Bytes()
 	m := tiers.Measure{
 		Batch: &drawn, Step: after.Host - before.Host + c.step.LabelBytes() + c.haloBytes(b), OnDevice: c.onDevice + after.Device - before.Device,
-		Beside: c.besideTiers(), History: c.reuse.memory(), Slots: c.reuse.slotBytes(), Evaluation: min(c.EvalBytes, c.eval.HiddenBytes()),
+		Beside: c.besideTiers(), Kept: c.task.KeptBytes(), History: c.reuse.memory(), Slots: c.reuse.slotBytes(), Evaluation: min(c.EvalBytes, c.eval.HiddenBytes()),
 	}
 	changed, err := c.keepRest(ctx, m)
 	if err == nil && changed {

@@ -36,6 +36,7 @@ const (
 	exchangesOfSum  = 2 // dist.Group.Sum: a header and three messages, which take as long
 	exchangesOfHop  = 2 // ask and answer
 	exchangesOfDraw = 2 // plan.Config.Agree, and the rows of a batch
+	exchangesOfJoin = 1 // plan.Config.Agree, for each step of a horizon
 )
 
 // workerOf has what the ways cost one worker. It travels as JSON.
@@ -49,6 +50,7 @@ type workerOf struct {
 type wayOfWorker struct {
 	Step    plan.WorkerStep
 	Group   int    // steps that are drawn together
+	Joins   bool   // epochs go by horizons
 	Refused string // not enough memory
 }
 
@@ -294,7 +296,7 @@ func (c *core) costs(
 			}
 		}
 		step.Reads, step.First, step.Last, of.Group = reads.Way, reads.First, reads.Last, reads.Group
-		step.Gathers = reads.Gathers
+		step.Gathers, of.Joins = reads.Gathers, reads.Joins
 		if err != nil {
 			of.Refused = strings.ReplaceAll(err.Error(), "\n", " ")
 		}
@@ -313,11 +315,11 @@ func (c *core) compare(all []workerOf, link plan.Link, machine int) (ways []plan
 			continue
 		}
 		s, refused := plan.Spread{Link: link, Machine: machine, Cores: all[0].Cores, Drawers: all[0].Drawers}, ""
-		group := 1
+		group, joins := 1, true
 		for _, w := range all {
 			s.Workers = append(s.Workers, w.Ways[i].Step)
 			s.OwnDisk = s.OwnDisk || w.OwnDisk
-			group = max(group, w.Ways[i].Group)
+			group, joins = max(group, w.Ways[i].Group), joins && w.Ways[i].Joins
 			if refused == "" {
 				refused = w.Ways[i].Refused
 			}
@@ -337,6 +339,9 @@ func (c *core) compare(all []workerOf, link plan.Link, machine int) (ways []plan
 		}
 		if way != run.Independent {
 			s.Exchanges.Drawing = float64(hops+exchangesOfDraw) / float64(group)
+			if joins {
+				s.Exchanges.Drawing += exchangesOfJoin
+			}
 			s.Exchanges.Rows = float64(len(c.tiers.Types))
 		}
 		ways = append(ways, s.Estimate(way))

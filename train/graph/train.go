@@ -104,7 +104,16 @@ func (t *trainer) Fresh(ctx context.Context) error {
 }
 
 // Ready implements run.Workload.
-func (t *trainer) Ready(ctx context.Context) error { return t.warm(ctx) }
+func (t *trainer) Ready(ctx context.Context) error {
+	note, err := t.tiers.AgreeSpill(ctx)
+	if err != nil {
+		return err
+	}
+	if note != "" {
+		t.Note("%s", note)
+	}
+	return t.warm(ctx)
+}
 
 // Retain implements run.Workload.
 func (t *trainer) Retain(ctx context.Context) error {

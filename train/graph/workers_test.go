@@ -554,35 +554,47 @@ func sumOf(numbers []int64) (sum int64) {
 }
 
 // TestPartsUneven: workers of different budgets, which alone would draw ahead as far as each can,
-// do not wait for each other for ever.
+// do not wait for each other for ever, with spills or without.
 func TestPartsUneven(t *testing.T) {
 	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
 	o := byParts(outOfCore(ds, "pread"))
 	o.Batch, o.TopologyBytes = 16, plan.Auto // many steps
 	want := sameBy(t, ds, 3, o).ParamsXXH3
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 6 {
+	joined := 0
+	for trial := range 8 {
 		o.Lookahead = r.IntN(4)
-		budgets, windows := r.Perm(3), r.Perm(3)
+		budgets, windows, spills := r.Perm(3), r.Perm(3), r.Perm(3)
 		all, err := byWorkers(t, ds, 3, o, scratch(t), func(w *worker) {
 			w.o.BatchBytes = []int64{1, 3 * 100 << 10, plan.Auto}[budgets[w.rank]]
 			w.o.Window = []int{1, 7, 0}[windows[w.rank]]
 			w.o.Cache.HostBytes = 3 << (10 + 2*w.rank)
+			if trial%2 == 1 {
+				w.o.Cache.HostBytes = 3 * []int64{12 << 10, 18 << 10, 26 << 10}[w.rank]
+				w.o.SpillBytes = 3 << []int{21, 23, 26}[spills[w.rank]]
+			}
 		})
 		require.NoError(t, err)
 		require.Equal(t, want, all[0].ParamsXXH3)
+		if all[0].Join != nil {
+			joined++
+		}
 	}
+	require.GreaterOrEqual(t, joined, 2)
 }
 
 // TestPartsEnd: whichever worker fails or stops, and whatever it is at, none is left waiting, and
-// the run goes on from a checkpoint to the same bits.
+// the run goes on from a checkpoint to the same bits. Some trials have spills.
 func TestPartsEnd(t *testing.T) {
 	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
 	o := byParts(outOfCore(ds, "pread"))
 	o.Epochs, o.Cache.HostBytes, o.Window, o.TopologyBytes, o.Batch = 3, 1<<10, 2, 3*o.TopologyBytes, 20
 	want := sameBy(t, ds, 3, o)
 	for trial := range 9 {
-		bad, stops := trial%3, trial >= 6
+		bad, stops, o := trial%3, trial >= 6, o
+		if trial%2 == 1 {
+			o.SpillBytes, o.Window, o.Cache.HostBytes = 24<<20, 0, 64<<10
+		}
 		path := filepath.Join(t.TempDir(), "run")
 		_, err := byWorkers(t, ds, 3, o, func() (*run.Dir, error) { return run.Create(path) },
 			func(w *worker) {
@@ -617,6 +629,7 @@ func TestPartsEnd(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want.ParamsXXH3, resumed[0].ParamsXXH3)
 		require.Equal(t, want.Losses, resumed[2].Losses)
+		require.Equal(t, o.SpillBytes > 0, resumed[1].Join != nil)
 	}
 }
 

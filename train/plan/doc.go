@@ -37,6 +37,16 @@
 // long it may be, and for which windows that waits, is known beforehand, so that neither depends on
 // timing, unless the room between hops is full. Begin and Reset wait for its end.
 //
+// Workers that draw from each other's lists (Config.Agree) go by horizons if all of them can. They
+// agree on each group before they draw it, and after that on each of its steps: a step that one of
+// them has no room for ends the horizon of all. So their horizons have the same steps, and their
+// windows differ.
+//
+// None of them waits for ever. While a horizon is drawn, a worker waits for the others' part of the
+// draw, and for windows of the last horizon but one to be loaded. The others begin to draw once all
+// windows of that one are planned, and what was drawn before is all that they take to use its
+// steps.
+//
 // Memory: a Planner owns the batches. Next lends them, Done takes them back for later steps, and
 // the collector has them with the Planner.
 //

@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -19,7 +20,8 @@ import (
 
 // Packer is a Sampler whose batches can wait on disk. Draw and DrawFar never run at the same time.
 // A step is drawn again if its horizon was full, or if the disk has lost its batch. A lost batch
-// may be drawn between any two other draws, out of order.
+// may be drawn between any two other draws, out of order. With Config.Agree none is drawn anew, and
+// all are drawn by Draw.
 type Packer interface {
 	Sampler
 	// Pack appends a batch that Draw drew to dst. Unpack restores that batch in b. Unpack is called
@@ -62,6 +64,7 @@ type horizon struct {
 // horizonState is the part of a Planner's state that is for ranges that go by horizons.
 type horizonState struct {
 	on        bool               // the range, or what is left of it, goes by horizons
+	own       bool               // on is for this worker alone: the others have not been asked
 	now, next *horizon           // in use, and being prepared
 	end       context.CancelFunc // of preparing
 	begun     int                // horizons of the range
@@ -237,10 +240,13 @@ func (g *preparing) scan(ctx context.Context) error {
 
 // drawAll draws the steps of a horizon. It draws as many as there is room for together, hop by hop,
 // and reads each list of the file once a hop. It draws group by group if the sampler cannot do
-// that, or if there is no room for the steps of one window.
+// that, if workers draw together, or if there is no room for the steps of one window.
 func (p *Planner) drawAll(ctx context.Context, g *preparing) error {
 	began := time.Now()
 	defer func() { p.clock.sample.Add(int64(time.Since(began))) }()
+	if p.Agree != nil {
+		return p.drawTogether(ctx, g)
+	}
 	if p.Join.Room != nil && g.packer.Far() {
 		for more := true; more && !p.horizons.grouped; {
 			var err error
@@ -253,19 +259,27 @@ func (p *Planner) drawAll(ctx context.Context, g *preparing) error {
 		}
 	}
 	for more := true; more && g.h.to-g.h.from < g.l.steps; {
-		from := g.h.to
-		batches := p.horizons.batches(g.packer, min(p.farGroup(), g.l.steps-(from-g.h.from)))
-		if err := p.drawGroup(ctx, from, batches); err != nil {
+		var err error
+		if more, err = p.drawSome(ctx, g, min(p.farGroup(), g.l.steps-(g.h.to-g.h.from))); err != nil {
 			return err
-		}
-		for i, b := range batches {
-			var err error
-			if more, err = g.add(ctx, from+i, b); !more || err != nil {
-				return err
-			}
 		}
 	}
 	return nil
+}
+
+// drawSome draws n steps together, and adds them to the horizon until it is full. It reports
+// whether all of them found room.
+func (p *Planner) drawSome(ctx context.Context, g *preparing, n int) (all bool, err error) {
+	from, batches := g.h.to, p.horizons.batches(g.packer, n)
+	if err := p.drawGroup(ctx, from, batches); err != nil {
+		return false, err
+	}
+	for i, b := range batches {
+		if more, err := g.add(ctx, from+i, b); !more || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // errEnough ends the drawing of a horizon that is full.
@@ -353,20 +367,27 @@ func (g *preparing) spilled() (bytes int64) {
 	return bytes
 }
 
-// add adds a step, unless the horizon is full. If a first step has no room, the error is errAlone.
+// add adds a step, unless the horizon is full, of this worker or of another that draws with it. If
+// a first step has no room, the error is errAlone.
 func (g *preparing) add(ctx context.Context, step int, b Batch) (more bool, err error) {
 	first := g.h.to == g.h.from
 	g.p.noteLargest(b)
-	if !g.place(b) {
-		return false, g.full(first)
-	}
-	run, bytes, err := g.put(ctx, b, first)
-	if full := new(spill.FullError); errors.As(err, &full) {
-		g.h.undo()
-		return false, g.full(first)
-	}
+	run, bytes, err := g.take(ctx, b, first)
 	if err != nil {
 		return false, err
+	}
+	fits, err := g.p.allOf(ctx, run != nil)
+	if run != nil && !fits {
+		g.h.undo()
+		run.Drop()
+	}
+	switch {
+	case err != nil:
+		return false, err
+	case !fits && first:
+		return false, errAlone
+	case !fits:
+		return false, nil
 	}
 	w := g.h.last()
 	w.steps, w.bytes, w.blocks = append(w.steps, farStep{step, run}), w.bytes+b.Bytes(), w.blocks+bytes
@@ -374,12 +395,18 @@ func (g *preparing) add(ctx context.Context, step int, b Batch) (more bool, err 
 	return true, nil
 }
 
-// full returns the error for a step that does not fit: errAlone for the first, nil for others.
-func (g *preparing) full(first bool) error {
-	if first {
-		return errAlone
+// take adds the rows of a step to a window, and sends its batch to the spill. The run is nil if
+// there is no room for the one or the other.
+func (g *preparing) take(ctx context.Context, b Batch, first bool) (run *spill.Run, bytes int64, err error) {
+	if !g.place(b) {
+		return nil, 0, nil
 	}
-	return nil
+	run, bytes, err = g.put(ctx, b, first)
+	if full := new(spill.FullError); errors.As(err, &full) {
+		g.h.undo()
+		return nil, 0, nil
+	}
+	return run, bytes, err
 }
 
 // place adds the rows of a step to the last window, or to a new one where that is full.
@@ -459,12 +486,21 @@ func (f *horizonState) stop() {
 // errAlone says that the first step of a horizon does not fit a cache, or the spill.
 var errAlone = errors.New("plan: a step does not fit a horizon")
 
-// farGroup returns the number of steps that are drawn together for a horizon: they take a third of
-// what batches may take.
+// farBytes returns the bytes that the batches of a group may take that is drawn for a horizon: a
+// third of what batches may take. Workers that draw together take no larger groups than without
+// horizons, since they also draw for each other, and the budget of that is by the group.
+func (p *Planner) farBytes() int64 {
+	if p.Agree != nil {
+		return p.Bytes / int64(InFlight+p.Ahead)
+	}
+	return p.Bytes / InFlight
+}
+
+// farGroup returns the number of steps that are drawn together for a horizon.
 func (p *Planner) farGroup() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return max(1, int(p.Bytes/InFlight/max(p.size.largest, 1)))
+	return max(1, int(p.farBytes()/max(p.size.largest, 1)))
 }
 
 // drawGroup draws batches of steps from one on.
@@ -512,7 +548,7 @@ func (p *Planner) planFar(ctx context.Context, h *horizon) (*Window, error) {
 	}
 	next := h.windows[h.at]
 	w := &Window{}
-	if err := p.flight.wait(ctx, 0, next.bytes, p.Bytes); err != nil {
+	if err := p.flight.wait(ctx, 0, next.bytes, p.unpacked()); err != nil {
 		return nil, err
 	}
 	began := time.Now()
@@ -550,8 +586,17 @@ func (p *Planner) planFar(ctx context.Context, h *horizon) (*Window, error) {
 	return w, nil
 }
 
+// unpacked returns the bytes that unpacked batches may take. Where workers draw together, the group
+// that they draw has the rest.
+func (p *Planner) unpacked() int64 {
+	if p.Agree == nil {
+		return p.Bytes
+	}
+	return p.Bytes - p.farBytes()
+}
+
 // unpack restores the batches of steps from the spill. Batches that the spill has lost are drawn
-// anew.
+// anew; where workers draw together, they are an error.
 func (p *Planner) unpack(ctx context.Context, w *Window, steps []farStep) error {
 	packer := p.Sampler.(Packer)
 	w.Steps = make([]Drawn, len(steps))
@@ -567,7 +612,11 @@ func (p *Planner) unpack(ctx context.Context, w *Window, steps []farStep) error 
 			if packed, err = steps[i].run.Whole(ctx, packed); err == nil {
 				err = packer.Unpack(w.Steps[i].Batch, packed)
 			}
-			if errors.Is(err, spill.ErrDamaged) {
+			switch damaged := errors.Is(err, spill.ErrDamaged); {
+			case damaged && p.Agree != nil: // others do not draw it again
+				err = fmt.Errorf("the batch of step %d is lost: %w; {spill_bytes} 0 goes by windows, "+
+					"{tmp} names another directory", steps[i].step+1, err)
+			case damaged:
 				err = p.drawGroup(ctx, steps[i].step, []Batch{w.Steps[i].Batch})
 			}
 			if err != nil {

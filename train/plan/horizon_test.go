@@ -255,6 +255,14 @@ func TestHorizonsOfTwoTables(t *testing.T) {
 
 // atOnce plans, loads all tables of a window at a time, and gathers, each beside the others.
 func atOnce(ctx context.Context, p *plan.Planner, tables []*store.Features, rows func(step int) [][]uint32) error {
+	return atOnceUsing(ctx, p, tables, rows, func(context.Context, int) error { return nil })
+}
+
+// atOnceUsing is atOnce that calls use once the rows of a step are gathered.
+func atOnceUsing(
+	ctx context.Context, p *plan.Planner, tables []*store.Features, rows func(step int) [][]uint32,
+	use func(ctx context.Context, step int) error,
+) error {
 	g, ctx := errgroup.WithContext(ctx)
 	planned, loaded := make(chan *plan.Window), make(chan *plan.Window)
 	pass := func(to chan<- *plan.Window, w *plan.Window) error {
@@ -311,6 +319,9 @@ func atOnce(ctx context.Context, p *plan.Planner, tables []*store.Features, rows
 					if !bytes.Equal(want, got) {
 						return fmt.Errorf("wrong rows of table %d, step %d", n, d.Step)
 					}
+				}
+				if err := use(ctx, d.Step); err != nil {
+					return err
 				}
 				p.Done(d)
 			}

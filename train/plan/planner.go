@@ -40,7 +40,8 @@ type Config struct {
 	// cuts a window, whatever Bytes is. It draws the next group only when no group is partly in
 	// windows: windows differ among workers, and groups do not. Otherwise workers could wait for
 	// each other: one for memory that
-	// its steps hold, or for a step to be written back, and another for a draw. Default nil: this
+	// its steps hold, or for a step to be written back, and another for a draw. A range goes by
+	// horizons if all workers can, and horizons have the same steps on all. Default nil: this
 	// worker draws alone.
 	Agree func(ctx context.Context, n int) (int, error)
 }
@@ -77,9 +78,10 @@ type Steps struct {
 	// steps wrote are seen after the lag of a table, as if both were one range. Default: they are
 	// seen at once.
 	Follows bool
-	// Prepare is called before Seeds, in the order of steps: once for the n steps of a group that
-	// starts at from. It may exchange with other workers. Default nil: there is nothing to prepare.
-	// It is not called in a range that goes by horizons.
+	// Prepare is called before Seeds: once for the n steps of a group that starts at from. It may
+	// exchange with other workers. Groups come in the order of steps, but some steps that horizons
+	// were drawn with are drawn again, and prepared again. It is not called for steps that
+	// Packer.DrawFar draws. Default nil: there is nothing to prepare.
 	Prepare   func(ctx context.Context, from, n int) error
 	Seeds     func(step int) [][]uint32 // by type; valid until the steps are used
 	BatchSeed func(step int) sample.BatchSeed
@@ -165,6 +167,7 @@ func (p *Planner) Begin(steps Steps) {
 	}
 	p.steps, p.next, p.last, p.agreed = steps, steps.From, 0, 0
 	p.horizons.begun, p.horizons.most, p.horizons.on, p.horizons.grouped = 0, 0, p.joins(), false
+	p.horizons.own = p.Agree != nil && steps.From < steps.To && steps.Expand == nil
 	p.writes.begin(steps.From)
 }
 
@@ -173,6 +176,9 @@ func (p *Planner) Begin(steps Steps) {
 // the progress of the stages that use windows. Next waits for these stages if the budget is spent,
 // or if two windows of a table are not released. An error ends the range: see Reset.
 func (p *Planner) Next(ctx context.Context) (*Window, error) {
+	if err := p.joinTogether(ctx); err != nil {
+		return nil, err
+	}
 	if p.horizons.on {
 		return p.nextFar(ctx)
 	}
@@ -210,7 +216,7 @@ func (p *Planner) Draw(ctx context.Context, n int) ([]Drawn, error) {
 	if n = min(n, p.steps.To-p.next); n <= 0 {
 		return nil, nil
 	}
-	p.horizons.on = false
+	p.horizons.on, p.horizons.own = false, false
 	return p.draw(ctx, n)
 }
 
@@ -380,7 +386,7 @@ func (p *Planner) Reset() {
 		t.Reset()
 	}
 	p.drawn, p.steps, p.begun = nil, Steps{}, false
-	p.next, p.agreed = 0, 0
+	p.next, p.agreed, p.horizons.own = 0, 0, false
 	p.flight.reset()
 }
 

@@ -35,6 +35,7 @@ type Ways struct {
 	LastSteps   int   `json:"-"`            // of the last one
 	WindowRows  []int `json:"-"`            // rows of each table that a window of a horizon wants
 	Together    int   `json:"-"`            // windows of a horizon and of the one before, at most
+	Ahead       int   `json:"-"`            // steps of a horizon and of the one before, at most
 	Horizons    int   `json:"horizons"`     // of an epoch
 	SpillBytes  int64 `json:"spill_bytes"`  // a spill with room for two successive horizons
 
@@ -181,6 +182,7 @@ func (e *epoch) byHorizons(steps int, s Space, w *Ways) {
 		w.Join.addHorizon(e, done, h)
 		w.Horizons++
 		w.Together = max(w.Together, int(before.windows+h.windows))
+		w.Ahead = max(w.Ahead, int(before.steps+h.drawn))
 		w.SpillBytes = max(w.SpillBytes, int64(max(before.left+h.bytes, before.bytes+h.blocks, h.bytes/spillShare)/e.spillPart()))
 		done, left = done+h.steps, left-h.steps
 	}
@@ -305,7 +307,7 @@ func (w *Way) addHorizon(e *epoch, behind float64, h horizonSize) {
 		// missed goes through the spill.
 		all := c.of(h.steps)
 		moved := max(all, c.of(e.group)+c.missed(h.steps, e.group)*(h.steps/e.group-1))
-		t := e.Disk.Scattered(all, float64(c.Count), float64(c.Bytes))
+		t := scattered(e.Disk, all, float64(c.Count), float64(c.Bytes), c.Runs, c.Apart)
 		w.RowBytes += float64(t.Bytes)
 		w.Device += e.busy(t)
 		w.Processor += float64(t.Bytes) * readProcessor

@@ -12,11 +12,14 @@ import (
 // lowest layer are written, and each other layer is a count of them. Blocks have the number of
 // neighbours of each destination in place of Start and End: a byte each, or a word each if one has
 // more than 255. All else is words in the byte order of the machine, as they lie in memory.
-// Reverses are made anew.
+// Reverses are made anew. A batch of SampleParts ends with the numbers of its Dealt.
 //
 // A batch between two hops has the layers that are drawn, the places of its edges if these bring
 // something along, and the edges that it is drawn without. A complete batch has values and rows in
 // place of these places and edges, which nobody reads any more.
+
+// withDealt is set in the number of hops of a batch that has a Dealt.
+const withDealt = 1 << 31
 
 // errUnpack is the error of Unpack for bytes that are no batch.
 var errUnpack = errors.New("sample: bytes that are no batch of this sampler")
@@ -48,7 +51,11 @@ func (s *Sampler) pack(dst []byte, b *Batch, hops int) []byte {
 	}
 	begin := len(dst)
 	dst = append(dst, 0, 0, 0, 0, 0, 0, 0, 0) // for its length
-	dst = appendWord(dst, hops)
+	head := hops
+	if b.dealt != nil && hops == len(b.Layers) {
+		head |= withDealt
+	}
+	dst = appendWord(dst, head)
 	for t := range b.Seeds {
 		dst = appendWord(dst, len(b.Seeds[t]))
 	}
@@ -74,6 +81,9 @@ func (s *Sampler) pack(dst []byte, b *Batch, hops int) []byte {
 		for _, rows := range b.edgeRows {
 			dst = append(appendWord(dst, len(rows)), bytesOf(rows)...)
 		}
+		if head&withDealt != 0 {
+			dst = b.dealt.pack(dst)
+		}
 	} else {
 		dst = appendWord(dst, len(b.Without))
 		for _, w := range b.Without {
@@ -82,6 +92,19 @@ func (s *Sampler) pack(dst []byte, b *Batch, hops int) []byte {
 		}
 	}
 	binary.NativeEndian.PutUint64(dst[begin:], uint64(len(dst)-begin))
+	return dst
+}
+
+// pack appends d.
+func (d *Dealt) pack(dst []byte) []byte {
+	dst = appendWord(dst, len(d.Take[0])) // workers
+	for t, rows := range d.Rows {
+		dst = append(appendWord(dst, len(rows)), bytesOf(rows)...)
+		for q, send := range d.Send[t] {
+			dst = append(appendWord(dst, len(send)), bytesOf(send)...)
+			dst = append(appendWord(dst, len(d.Take[t][q])), bytesOf(d.Take[t][q])...)
+		}
+	}
 	return dst
 }
 
@@ -143,7 +166,8 @@ func (s *Sampler) unpack(b *Batch, src []byte) (hops int, rest []byte, err error
 		return 0, nil, errUnpack
 	}
 	u := unpacker{src: src[8:size]}
-	hops = u.word()
+	head := u.word()
+	hops = head &^ withDealt
 	s.drawers[0].shape(b)
 	b.expanded = false
 	if hops > len(b.Layers) {
@@ -163,7 +187,9 @@ func (s *Sampler) unpack(b *Batch, src []byte) (hops int, rest []byte, err error
 			b.edgeRows[k] = unpackInto(&u, b.edgeRows[k], u.word())
 		}
 		s.checkRows(&u, b)
+		s.unpackDealt(&u, b, head&withDealt != 0)
 	} else {
+		u.bad = u.bad || head&withDealt != 0
 		for k := range b.edgeRows {
 			b.edgeRows[k] = b.edgeRows[k][:0]
 		}
@@ -240,6 +266,32 @@ func (s *Sampler) checkRows(u *unpacker, b *Batch) {
 			if k := &b.Layers[l].Blocks[r]; len(k.Rows) > 0 && !u.bad {
 				u.bad = highest(k.Rows) >= len(b.edgeRows[k.Table])
 			}
+		}
+	}
+}
+
+// unpackDealt fills the Dealt of b, if it has one.
+func (s *Sampler) unpackDealt(u *unpacker, b *Batch, has bool) {
+	if u.bad || !has {
+		b.dealt = nil
+		return
+	}
+	inputs, workers := b.Inputs(), u.word()
+	if u.bad = u.bad || workers < 1 || workers > len(u.src)/(2*4*len(inputs)); u.bad {
+		return
+	}
+	if b.dealt == nil {
+		b.dealt = new(Dealt)
+	}
+	d := b.dealt
+	d.shape(len(inputs), workers)
+	for t, rows := range inputs {
+		d.Rows[t] = unpackInto(u, d.Rows[t], u.word())
+		u.bad = u.bad || highest(d.Rows[t]) >= s.inputRows(t)
+		for q := range workers {
+			d.Send[t][q] = unpackInto(u, d.Send[t][q], u.word())
+			d.Take[t][q] = unpackInto(u, d.Take[t][q], u.word())
+			u.bad = u.bad || highest(d.Send[t][q]) >= len(d.Rows[t]) || highest(d.Take[t][q]) >= len(rows)
 		}
 	}
 }

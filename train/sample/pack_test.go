@@ -203,7 +203,21 @@ func TestPackRefuses(t *testing.T) {
 // TestUnpackRefuses: bytes that are cut short, and bytes with another word anywhere, are refused or
 // are a batch that can be packed.
 func TestUnpackRefuses(t *testing.T) {
-	s, _, bytes := packedSample(t, 1)
+	s, b, bytes := packedSample(t, 1)
+	testUnpackRefuses(t, s, bytes)
+	dealBetween(t, s, b)
+	testUnpackRefuses(t, s, s.Pack(nil, b))
+}
+
+// dealBetween gives b the Dealt of one worker that exchanges with itself.
+func dealBetween(t require.TestingT, s *Sampler, b *Batch) {
+	p := &Parts{Workers: 1, Owner: func(int, uint32) int { return 0 }}
+	p.Reads = slices.Repeat([]bool{true}, len(b.Inputs()))
+	p.Exchange = func(_ context.Context, send [][]byte) ([][]byte, error) { return send, nil }
+	require.NoError(t, s.deal(context.Background(), p, []*Batch{b}))
+}
+
+func testUnpackRefuses(t *testing.T, s *Sampler, bytes []byte) {
 	for n := range len(bytes) {
 		if n > 500 && n < len(bytes)-500 && n%97 != 0 {
 			continue
@@ -222,8 +236,11 @@ func TestUnpackRefuses(t *testing.T) {
 	for range 3000 {
 		other := slices.Clone(bytes)
 		at := random.IntN(len(other) / 4)
-		if random.IntN(2) == 0 {
+		switch random.IntN(3) {
+		case 0:
 			at = random.IntN(40) // the head
+		case 1:
+			at = len(other)/4 - 1 - random.IntN(40) // rows, or the numbers of a Dealt
 		}
 		word := random.Uint32() >> random.IntN(32)
 		binary.NativeEndian.PutUint32(other[4*at:], word)
@@ -273,6 +290,8 @@ func FuzzUnpack(f *testing.F) {
 	for seeds := range uint32(3) {
 		var b Batch
 		require.NoError(f, s.SampleOne(f.Context(), &b, BatchSeed{First: 3}, []uint32{1, 4}[:seeds], []uint32{5}))
+		f.Add(s.Pack(nil, &b))
+		dealBetween(f, s, &b)
 		f.Add(s.Pack(nil, &b))
 	}
 	f.Fuzz(func(t *testing.T, bytes []byte) {

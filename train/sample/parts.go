@@ -15,7 +15,7 @@ type Parts struct {
 	// number of types on, a table of edges. It is the same for all workers, and safe for concurrent
 	// use.
 	Owner func(t int, v uint32) int
-	// Place returns the number of row v of input t in its owner's files; nil: it is v.
+	// Place returns the number of row v of input t in its owner's files, v at most; nil: it is v.
 	Place func(t int, v uint32) uint32
 	// Reads marks the inputs that have rows.
 	Reads []bool
@@ -528,14 +528,20 @@ func (d *drawer) inputIndex(t int) *index {
 	return &d.indexes[t]
 }
 
-// begin empties d.
-func (d *Dealt) begin(types, workers int) {
-	if len(d.Rows) != types || len(d.Take[0]) != workers {
-		*d = Dealt{make([][]uint32, types), make([][][]uint32, types), make([][][]uint32, types)}
-		for t := range d.Rows {
-			d.Send[t], d.Take[t] = make([][]uint32, workers), make([][]uint32, workers)
-		}
+// shape gives d lists for so many inputs and workers.
+func (d *Dealt) shape(inputs, workers int) {
+	if len(d.Rows) == inputs && len(d.Take[0]) == workers {
+		return
 	}
+	*d = Dealt{make([][]uint32, inputs), make([][][]uint32, inputs), make([][][]uint32, inputs)}
+	for t := range d.Rows {
+		d.Send[t], d.Take[t] = make([][]uint32, workers), make([][]uint32, workers)
+	}
+}
+
+// begin empties d.
+func (d *Dealt) begin(inputs, workers int) {
+	d.shape(inputs, workers)
 	for t := range d.Rows {
 		d.Rows[t] = d.Rows[t][:0]
 		for q := range workers {

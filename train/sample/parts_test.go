@@ -100,7 +100,14 @@ func TestPartsDrawAlike(t *testing.T) {
 		var place func(t int, v uint32) uint32
 		placed := func(_ int, v uint32) uint32 { return v }
 		if rapid.Bool().Draw(t, "places") {
-			place = func(t int, v uint32) uint32 { return 3*v + uint32(t) }
+			place = func(t int, v uint32) (lower uint32) { // as store.Owners.RowOf
+				for u := range v {
+					if owner(t, u) == owner(t, v) {
+						lower++
+					}
+				}
+				return lower
+			}
 			placed = place
 		}
 		reads := []bool{true, rapid.Bool().Draw(t, "reads"), true}[:len(schema.Types)]
@@ -222,6 +229,7 @@ func TestPartsDrawAlike(t *testing.T) {
 				}
 			}
 		}
+		var packed Batch
 		for w := range workers {
 			var want []*Batch
 			for i := range batches {
@@ -231,6 +239,9 @@ func TestPartsDrawAlike(t *testing.T) {
 			for i := range batches {
 				sameLists(t, schema, want[i], got[w][i])
 				require.Equal(t, want[i].Inputs(), got[w][i].Inputs())
+				if !drops {
+					unpacksDealt(t, s, got[w][i], &packed)
+				}
 				for q, a := range s.Asks(&Parts{Rank: w, Workers: workers, Owner: owner, Reads: reads}, want[i]) {
 					asked[w][q] += 2 * a.IDBytes // each batch was drawn twice
 					asked[q][w] += 2 * a.ListBytes
@@ -277,6 +288,18 @@ func TestPartsDrawAlike(t *testing.T) {
 			}
 		}
 	})
+}
+
+// unpacksDealt packs b and unpacks it into another batch, whose Dealt b takes over.
+func unpacksDealt(t require.TestingT, s *Sampler, b, other *Batch) {
+	bytes := s.Pack(nil, b)
+	rest, err := s.Unpack(other, bytes)
+	require.NoError(t, err)
+	require.Empty(t, rest)
+	requireSame(t, b, other)
+	require.True(t, slices.EqualFunc(b.Reads(), other.Reads(), slices.Equal[[]uint32]))
+	require.Equal(t, bytes, s.Pack(nil, other))
+	b.dealt, other.dealt = other.dealt, b.dealt
 }
 
 // sameLists compares the layers of two batches.

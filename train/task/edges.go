@@ -164,6 +164,14 @@ func (k *Edges) Prepare(ctx context.Context, from, n int) error {
 	return err
 }
 
+// KeptBytes returns the bytes that Prepare keeps for a step until it is computed.
+func (k *Edges) KeptBytes() int64 {
+	if k.options.Workers == nil {
+		return 0
+	}
+	return int64(k.options.Batch) * int64(8+8*len(k.owned.columns))
+}
+
 // Seeds returns the seeds of a step of the epoch that began: the ends of its edges, by type.
 func (k *Edges) Seeds(step int) [][]uint32 {
 	k.of(&k.ahead, step)

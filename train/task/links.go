@@ -234,7 +234,8 @@ func (k *Links) of(x *examples, step int) {
 func (k *Links) all(step int) []int64 { return k.options.edges(&k.order, step, k.edges()) }
 
 // Prepare reads the edges of n steps from the workers that own them, before Seeds. All workers call
-// it for the same steps. A worker that has all edges has nothing to prepare.
+// it for the same steps, and may call it for a step again. A worker that has all edges has nothing
+// to prepare.
 func (k *Links) Prepare(ctx context.Context, from, n int) error {
 	w := k.options.Workers
 	if w == nil {
@@ -248,6 +249,18 @@ func (k *Links) Prepare(ctx context.Context, from, n int) error {
 		k.owned.keep(from, steps, func(edges int) bool { return k.options.hasShare(edges, k.together()) })
 	}
 	return err
+}
+
+// KeptBytes returns the bytes that Prepare keeps for a step until it is computed.
+func (k *Links) KeptBytes() int64 {
+	if k.options.Workers == nil {
+		return 0
+	}
+	each := 8
+	if k.negatives.Way == Filtered {
+		each += k.negatives.Of * len(corrupted(k.links.Corrupt))
+	}
+	return int64(k.options.Batch) * int64(each)
 }
 
 // filter finds how often the filtered negatives of steps are drawn anew.

@@ -26,6 +26,8 @@ type Measure struct {
 	// History is the bytes of the hidden rows of earlier steps. Slots of them have room in the
 	// device region: see device.SlotsSize.
 	History, Slots int64
+	// Kept is plan.Batches.Kept.
+	Kept int64
 	// Evaluation is the bytes of hidden rows of evaluation, which are on a device with memory of
 	// its own.
 	Evaluation int64
@@ -101,9 +103,13 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 	}
 	d.Batches = plan.Batches{
 		Bytes: bytes, Scratch: scratch, Groups: plan.InFlight + t.Lookahead, Parallel: t.Workers, Window: window, Far: t.Sampler.Far(),
+		Kept: m.Kept,
 	}
 	if t.EpochSteps > 0 {
 		d.Batches.Packed = int64(len(t.Sampler.Pack(nil, b)))
+		if b.Dealt() == nil {
+			d.Batches.Packed += numbers
+		}
 	}
 	if t.Parts != nil {
 		d.Step += (partsRows*batchRows + partsLearnt*learnt) * stepMargin / 100

@@ -46,11 +46,6 @@ const leastWindows = 4
 func (t *Tiers) planJoin(d plan.Demand, b plan.Budget) (bytes int64) {
 	t.join, t.demanded, t.without = joining{}, d, b
 	switch {
-	case t.Parts != nil:
-		if t.SpillBytes > 0 {
-			t.join.why = "{parallel} parts has no spill: rows are read by windows"
-		}
-		return 0
 	case t.SpillBytes == 0 || t.EpochSteps == 0 || len(t.Types) == 0:
 		return 0
 	case t.learnsRows():
@@ -108,8 +103,9 @@ func (t *Tiers) sizeJoin(d plan.Demand, b plan.Budget, w plan.Ways, size int64) 
 	// Each window that is being filled has a segment in memory. Together segments take a twentieth
 	// of the memory at most.
 	sets := func() (bytes int64) {
-		for i := range d.Rows {
-			bytes += cachetier.HorizonBytes(int(d.Rows[i].Count), int(b.Host/d.Rows[i].Bytes), j.windows, j.wanted[i])
+		for i, n := range t.Types { // d counts the rows that this worker owns, and sets have a bit for each
+			rows := int(t.data.Input(n).Rows())
+			bytes += cachetier.HorizonBytes(rows, int(b.Host/d.Rows[i].Bytes), j.windows, j.wanted[i])
 		}
 		return bytes
 	}
@@ -126,8 +122,8 @@ func (t *Tiers) sizeJoin(d plan.Demand, b plan.Budget, w plan.Ways, size int64) 
 	within := func(bytes int64) int { return 1 << (bits.Len64(uint64(max(bytes, 1))) - 1) } // a power of two
 	o.Segment = max(least, min(spill.UsualSegment, within(t.total/buffersPart/int64(o.Buffers)), within(size/int64(8*j.windows))))
 	j.options = o
-	memory := o.MemoryBytes()
-	if t.Sampler.Far() {
+	memory := o.MemoryBytes() + int64(w.Ahead)*d.Batches.Kept
+	if d.Batches.Far {
 		j.room = spill.Options{Segment: max(store.PageSize, min(roomSegment, within(size/plan.RoomPart/roomBuffers))), Buffers: roomBuffers, Depth: spillDepth}
 		memory += j.room.MemoryBytes()
 	}
@@ -186,7 +182,7 @@ func (t *Tiers) learnsRows() bool {
 
 // Spill makes the spill that Open has planned, in a directory that exists. If there is no space for
 // it, or the directory cannot be written to, the run goes by windows, and note says so. Otherwise
-// note is SpillNote.
+// note is SpillNote. Where workers own rows, AgreeSpill follows.
 func (t *Tiers) Spill(ctx context.Context, dir string) (note string, err error) {
 	j := &t.join
 	if j.windows == 0 {
@@ -215,7 +211,7 @@ func (t *Tiers) Spill(ctx context.Context, dir string) (note string, err error) 
 		return fmt.Sprintf("a spill of %s is too small for %d windows of segments of %s: rows are read by windows",
 			kernels.FormatBytes(o.Bytes), j.windows, kernels.FormatBytes(int64(o.Segment))), nil
 	}
-	if t.rate != nil {
+	if o.Faults = t.SpillFaults; t.rate != nil {
 		o.Faults = func(_ bool, _ int64, size int) error {
 			time.Sleep(t.rate.Delay(size))
 			return nil
@@ -250,6 +246,32 @@ func (t *Tiers) Spill(ctx context.Context, dir string) (note string, err error) 
 		note = j.why
 	}
 	return note, nil
+}
+
+// AgreeSpill gives up this worker's spill if another worker has none, and note then names that
+// worker. Where workers own rows, all of them call it after Spill and before the first step: they
+// go by horizons together, or not at all.
+func (t *Tiers) AgreeSpill(ctx context.Context) (note string, err error) {
+	p := t.Parts
+	if p == nil {
+		return "", nil
+	}
+	has := t.join.file != nil
+	for _, s := range t.Stacks {
+		has = has && s.Joined()
+	}
+	own := p.Rank
+	if has {
+		own = p.Workers
+	}
+	without, err := p.Agree(ctx, own)
+	if err != nil || without == p.Workers || !has {
+		return "", err
+	}
+	t.Planner.Join = plan.Join{}
+	t.join.close()
+	t.join.file = nil
+	return fmt.Sprintf("worker %d has no spill: rows are read by windows", without), nil
 }
 
 // SpillNote says why a spill that was asked for is not used, or of little use, as far as Open

@@ -30,6 +30,7 @@ type StepReads struct {
 	// First and Last are the shares of an epoch's steps that its first and its last window have.
 	First, Last float64
 	Gathers     bool // each step reads its rows when it is gathered
+	Joins       bool // epochs go by horizons
 }
 
 // StepReads estimates what a step of this worker reads from disk, with its part of the memory, in
@@ -99,6 +100,6 @@ func (t *Tiers) StepReads(m Measure, workers int, w Wanted, steps int) (reads St
 		way.Processor += way.Device
 		way.Device, way.ListSeconds = 0, 0
 	}
-	reads.Way, reads.Group = way, b.Group
+	reads.Way, reads.Group, reads.Joins = way, b.Group, d.Join > 0
 	return reads, nil
 }

@@ -58,6 +58,8 @@ type Tiers struct {
 	// EpochSteps is the number of steps of an epoch. A spill is planned for them; 0: no spill. It
 	// is set before Open.
 	EpochSteps int
+	// SpillFaults is spill.Options.Faults, for tests. It is set before Spill.
+	SpillFaults func(write bool, at int64, size int) error
 
 	data     *data.Data
 	draws    sample.Config
