@@ -173,8 +173,8 @@ func trained(cmd *exec.Cmd) (r cli.Trained, err error) {
 // alike trains by four workers in every layout, with settings of the tiers that change in turn.
 func (w *workersProof) alike(ctx context.Context) error {
 	openMPI, mpich := &launchers[0], &launchers[1]
-	var want cli.Trained
-	for i, run := range []struct {
+	wants := map[bool]cli.Trained{} // by whether workers compute together
+	for _, run := range []struct {
 		by        *launcher // nil: one process, without a launcher
 		processes int
 		settings  string
@@ -189,6 +189,10 @@ func (w *workersProof) alike(ctx context.Context) error {
 		{mpich, 1, "--parallel parts --disk-engine mmap --host-memory 0", true},
 		{mpich, 2, "--host-memory 1MiB --policy sieve --window 2 --lookahead 0", false},
 		{mpich, 4, "--parallel parts --host-memory 2MiB --policy none --workers 8", true},
+		{nil, 1, "--parallel cooperative --eval full", false},
+		{openMPI, 2, "--parallel cooperative --memory 600MiB --host-memory 2MiB --policy lru --window 2", true},
+		{openMPI, 4, "--parallel cooperative --host-memory 4MiB --policy belady --disk-engine uring --eval full", true},
+		{mpich, 4, "--parallel cooperative --host-memory 0 --workers 8 --lookahead 0", false},
 	} {
 		settings := strings.Fields(run.settings)
 		dist := "mpi:4"
@@ -214,9 +218,11 @@ func (w *workersProof) alike(ctx context.Context) error {
 			return err
 		}
 		fmt.Printf("%s %s: losses %v, params %s\n", name, run.settings, got.Losses(), got.ParamsXXH3)
-		if i == 0 {
-			want = got
+		together := slices.Contains(settings, "cooperative")
+		if _, ok := wants[together]; !ok {
+			wants[together] = got
 		}
+		want := wants[together]
 		if got.ParamsXXH3 != want.ParamsXXH3 || got.ParamsXXH3 == "" || !slices.Equal(got.Losses(), want.Losses()) {
 			return fmt.Errorf("%s %s changes the result: want losses %v and params %s", name, run.settings, want.Losses(), want.ParamsXXH3)
 		}
@@ -256,23 +262,25 @@ func (w *workersProof) onRanges(ctx context.Context) error {
 	return nil
 }
 
-// nearOne trains by one worker and by four, at a rate so low that rounding stays small.
+// nearOne trains by one worker and by four in two ways, at a rate so low that rounding stays small.
 func (w *workersProof) nearOne(ctx context.Context) error {
-	var losses [2][]float64
-	for i, dist := range []string{"off", "local:4"} {
-		_, args := w.args("--lr", "3e-5", "--dropout", "0", "--dist", dist)
+	var one []float64
+	for _, how := range []string{"--dist off", "--dist local:4", "--dist local:4 --parallel cooperative"} {
+		_, args := w.args(append(strings.Fields(how), "--lr", "3e-5", "--dropout", "0")...)
 		r, err := trained(exec.CommandContext(ctx, string(w.gnnstore), args...))
 		if err != nil {
 			return err
 		}
-		losses[i] = r.Losses()
-	}
-	for i, x := range losses[0] {
-		if d := math.Abs(losses[1][i]-x) / x; !(d < 1e-5) {
-			return fmt.Errorf("four workers lose %v where one loses %v: %.1e of it apart, want 1e-5", losses[1], losses[0], d)
+		if one == nil {
+			one = r.Losses()
 		}
+		for i, x := range one {
+			if d := math.Abs(r.Losses()[i]-x) / x; !(d < 1e-5) {
+				return fmt.Errorf("%s loses %v where one worker loses %v: %.1e of it apart, want 1e-5", how, r.Losses(), one, d)
+			}
+		}
+		fmt.Printf("at a low rate: %s: losses %v\n", how, r.Losses())
 	}
-	fmt.Printf("at a low rate one worker loses %v, four lose %v\n", losses[0], losses[1])
 	return nil
 }
 
@@ -314,17 +322,23 @@ func (w *workersProof) killed(ctx context.Context) error {
 	more := []string{
 		"--epochs", "6", "--checkpoint-every", "3", "--history", "--history-start", "2", "--t-stale", "8", "--history-lag", "3",
 	}
-	_, args := w.args(append(more, "--dist", "local:4")...)
-	want, err := trained(exec.CommandContext(ctx, string(w.gnnstore), args...))
-	if err != nil {
-		return err
+	wants := map[bool]string{} // weights, by whether workers compute together
+	for _, together := range []bool{false, true} {
+		way := map[bool]string{false: "parts", true: "cooperative"}[together]
+		_, args := w.args(append(more, "--dist", "local:4", "--parallel", way)...)
+		want, err := trained(exec.CommandContext(ctx, string(w.gnnstore), args...))
+		if err != nil {
+			return err
+		}
+		wants[together] = want.ParamsXXH3
 	}
-	for i, l := range launchers {
-		way := []string{"independent", "parts"}[i]
+	for i, way := range []string{"independent", "parts", "cooperative"} {
+		i %= len(launchers)
+		l := launchers[i]
 		dir, args := w.args(append(more, "--parallel", way)...)
-		away := func(work func() error) error { return work() }
-		if way == "parts" {
-			way, away, args = "on parts", w.withoutWhole, w.onParts(args)
+		away, want := func(work func() error) error { return work() }, wants[way == "cooperative"]
+		if way != "independent" {
+			way, away, args = way+" on parts", w.withoutWhole, w.onParts(args)
 		}
 		var got cli.Trained
 		err := away(func() error {
@@ -332,16 +346,17 @@ func (w *workersProof) killed(ctx context.Context) error {
 				return err
 			}
 			resume := []string{w.mpi, "train", "--resume", "--run", dir, "--json"}
+			var err error
 			got, err = trained(launchers[1-i].command(ctx, 2, resume...))
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		if got.ParamsXXH3 != want.ParamsXXH3 {
-			return fmt.Errorf("a run of which %s lost a process went on to params %s, want %s", l.name, got.ParamsXXH3, want.ParamsXXH3)
+		if got.ParamsXXH3 != want {
+			return fmt.Errorf("a run of which %s lost a process went on to params %s, want %s", l.name, got.ParamsXXH3, want)
 		}
-		if way == "on parts" {
+		if way == "parts on parts" {
 			if err := w.predicts(ctx, launchers[1-i], dir); err != nil {
 				return err
 			}

@@ -24,7 +24,7 @@ import (
 // machines is the number of machines that the part coop pretends to have, each with a part.
 const machines = 4
 
-// coop trains on parts by Open MPI, with machines that are network, host name and mount namespaces
+// coop trains on parts and cooperatively by Open MPI, with machines that are network, host name and mount namespaces
 // on this one: each sees its own part alone, through a wire of 1 Gbit/s. One process is killed, and
 // two go on. It needs root, Open MPI, and iproute2.
 func (b *bench) coop(ctx context.Context) (err error) {
@@ -52,9 +52,6 @@ func (b *bench) coop(ctx context.Context) (err error) {
 	if err := w.open(ctx); err != nil {
 		return err
 	}
-	if err := w.disks(machines); err != nil {
-		return err
-	}
 	if err := w.exchanges(ctx); err != nil {
 		return err
 	}
@@ -62,29 +59,41 @@ func (b *bench) coop(ctx context.Context) (err error) {
 		"--fanout", "10,10", "--hidden", "64", "--batch", "4000", "--epochs", "2", "--checkpoint-every", "5",
 		"--memory", "2GiB", "--eval", "sampled", "--eval-nodes", "4000",
 	}
-	var want run.Result
-	local := append([]string{"train", parts, "--run", b.path("local")}, args...)
-	local = append(local, "--memory", "8GiB") // for four workers
-	if err := b.binary.JSON(ctx, &want, local...); err != nil {
-		return err
-	}
-	fmt.Fprintf(b.w, "four workers in one process: epochs of %.1f and %.1f s, weights %s\n",
-		want.Epochs[0].Seconds, want.Epochs[1].Seconds, want.ParamsXXH3)
 	if err := os.Rename(whole, whole+".away"); err != nil {
 		return err
 	}
-	for i, gbit := range []float64{10, 0.1, 1} { // the last one stays
+	for _, way := range []string{run.Cooperative, run.ByParts} {
+		if err := w.trains(ctx, way, append([]string{"--parallel", way}, args...)); err != nil {
+			return err
+		}
+	}
+	return w.predicts(ctx, b.path("killed-"+run.ByParts), whole)
+}
+
+// trains trains on the parts in one way: in one process, on machines with wires of several rates,
+// and in a run that loses a process and goes on.
+func (w *wires) trains(ctx context.Context, way string, args []string) error {
+	var want run.Result
+	local := append([]string{"train", w.parts, "--run", w.path("local-" + way)}, args...)
+	local = append(local, "--memory", "8GiB") // for four workers
+	if err := w.binary.JSON(ctx, &want, local...); err != nil {
+		return err
+	}
+	fmt.Fprintf(w.w, "%s, four workers in one process: epochs of %.1f and %.1f s, weights %s\n",
+		way, want.Epochs[0].Seconds, want.Epochs[1].Seconds, want.ParamsXXH3)
+	if err := w.disks(machines); err != nil {
+		return err
+	}
+	for _, gbit := range []float64{10, 0.1, 1} { // the last one stays
 		if err := w.rate(ctx, gbit); err != nil {
 			return err
 		}
-		if err := w.undisturbed(ctx, gbit, &want, append([]string{"--run", b.path(fmt.Sprint("run", i))}, args...)); err != nil {
+		dir := w.path(fmt.Sprintf("%s-%g", way, gbit))
+		if err := w.undisturbed(ctx, gbit, &want, append([]string{"--run", dir}, args...)); err != nil {
 			return err
 		}
 	}
-	if err := w.killed(ctx, &want, append([]string{"--run", b.path("killed")}, args...)); err != nil {
-		return err
-	}
-	return w.predicts(ctx, b.path("killed"), whole)
+	return w.killed(ctx, &want, append([]string{"--run", w.path("killed-" + way)}, args...))
 }
 
 // wires are machines with a part each, on one bridge.
