@@ -52,6 +52,9 @@ func (b *bench) coop(ctx context.Context) (err error) {
 	if err := w.open(ctx); err != nil {
 		return err
 	}
+	if err := w.disks(machines); err != nil {
+		return err
+	}
 	if err := w.exchanges(ctx); err != nil {
 		return err
 	}
