@@ -24,9 +24,9 @@ import (
 // machines is the number of machines that the part coop pretends to have, each with a part.
 const machines = 4
 
-// coop trains on parts and cooperatively by Open MPI, with machines that are network, host name and mount namespaces
-// on this one: each sees its own part alone, through a wire of 1 Gbit/s. One process is killed, and
-// two go on. It needs root, Open MPI, and iproute2.
+// coop trains on parts and cooperatively by Open MPI, with machines that are network, host name and
+// mount namespaces on this one: each sees its own part alone, through a wire of 1 Gbit/s. One
+// process is killed, and two go on. It needs root, Open MPI, and iproute2.
 func (b *bench) coop(ctx context.Context) (err error) {
 	if os.Geteuid() != 0 {
 		return errors.New("it makes network namespaces: start it as root")

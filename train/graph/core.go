@@ -470,8 +470,8 @@ func (c *core) measureFirst(ctx context.Context, before kernels.Use) (*sample.Ba
 	if err := c.planReuse(ctx); err != nil {
 		return nil, tiers.Measure{}, err
 	}
-	if c.tiers.EpochSteps = c.task.Steps(); c.reuse.any() || c.tiers.Cooperative() {
-		c.tiers.EpochSteps = 0 // batches cannot wait in a spill
+	if c.tiers.EpochSteps = c.task.Steps(); c.reuse.any() {
+		c.tiers.EpochSteps = 0 // draws depend on earlier steps
 	}
 	c.Backend.SetDry(true) // compute nothing: the run may still be refused for lack of the memory
 	err = c.rehearse(b, 0)

@@ -22,8 +22,8 @@ func (w *worker) spills(ds *store.Dataset, cache int64) {
 	w.o.Cache.HostBytes = workers * cache * int64(4+w.rank) / 4
 }
 
-// TestPartsBySpill: workers by parts that go by horizons end with the bits of workers that go by
-// windows, on the whole and on parts, in each task.
+// TestPartsBySpill: workers by parts, or together, that go by horizons end with the bits of workers
+// that go by windows, on the whole and on parts, in each task.
 func TestPartsBySpill(t *testing.T) {
 	many := func(o run.Options, batch int) run.Options {
 		o = byParts(o)
@@ -48,6 +48,9 @@ func TestPartsBySpill(t *testing.T) {
 		"nodes": {open(t, storetest.Communities(2000, 4, 8, 24, 2)), gcn, 14 << 10},
 		"links": {open(t, linked(1500)), links, 9 << 10},
 		"edges": {openTyped(t, trust), edges, 7 << 10},
+
+		"nodes, together": {open(t, storetest.Communities(2000, 4, 8, 24, 2)), cooperative(gcn), 14 << 10},
+		"links, together": {open(t, linked(1500)), cooperative(links), 9 << 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := sameBy(t, c.ds, 3, c.o)

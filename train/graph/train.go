@@ -178,9 +178,6 @@ func (t *trainer) addOwned(ctx context.Context, h *xxh3.Hasher) error {
 
 // spill makes the disk space for rows of later windows. If there is none, a note says why.
 func (t *trainer) spill(ctx context.Context) error {
-	if t.tiers.Cooperative() && t.SpillBytes > 0 {
-		t.Note("{parallel} %s has no spill: rows are read by windows", t.Parallel)
-	}
 	if t.reuse.any() && t.SpillBytes > 0 {
 		t.Note("what is drawn depends on hidden rows of earlier steps: rows are read by windows, without a spill")
 	}

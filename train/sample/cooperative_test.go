@@ -185,6 +185,7 @@ func TestCooperativeDrawsAlike(t *testing.T) {
 			c.requireHalos(t, got, i)
 			c.requireInputs(t, got, i, one)
 			c.requireWork(t, s, got, i, one)
+			c.requirePacked(t, s, got, i)
 		}
 	})
 }
@@ -285,5 +286,63 @@ func (c *cooperating) requireWork(t *rapid.T, s *Sampler, got [][]*Batch, i int,
 			require.Equal(t, []int64{int64(send), int64(take)}, []int64{work.RowsSent[n], work.RowsCome[n]})
 			require.Equal(t, int64(len(b.Reads()[n])), work.Reads[n])
 		}
+	}
+}
+
+// requirePacked checks that batches come back from bytes, and that fewer bytes are no batch.
+func (c *cooperating) requirePacked(t *rapid.T, s *Sampler, got [][]*Batch, i int) {
+	into := new(Batch)
+	for w := range got {
+		want := got[w][i]
+		packed := s.Pack(nil, want)
+		rest, err := s.Unpack(into, packed)
+		require.NoError(t, err)
+		require.Empty(t, rest)
+		before, after := map[listOf]drawnList{}, map[listOf]drawnList{}
+		listsOf(t, c.schema, want, before)
+		listsOf(t, c.schema, into, after)
+		require.Equal(t, before, after)
+		for typ := range c.schema.Types {
+			require.True(t, slices.Equal(want.Seeds[typ], into.Seeds[typ]))
+			require.True(t, slices.Equal(want.Asked()[typ], into.Asked()[typ]))
+			for l := 1; l < len(want.Halos()); l++ {
+				a, b := &want.Halos()[l], &into.Halos()[l]
+				require.True(t, slices.Equal(a.Live[typ], b.Live[typ]) && slices.Equal(a.Own[typ], b.Own[typ]))
+				for q := range got {
+					require.True(t, slices.Equal(a.Send[typ][q], b.Send[typ][q]))
+					require.True(t, slices.Equal(a.Take[typ][q], b.Take[typ][q]))
+				}
+			}
+		}
+		for n, rows := range want.Reads() {
+			require.True(t, slices.Equal(rows, into.Reads()[n]))
+		}
+		cut := rapid.IntRange(0, len(packed)-1).Draw(t, "cut")
+		_, err = s.Unpack(new(Batch), packed[:cut])
+		require.Error(t, err)
+		at := rapid.IntRange(8, len(packed)-1).Draw(t, "spoilt")
+		packed[at] ^= byte(rapid.IntRange(1, 255).Draw(t, "bits"))
+		_, _ = s.Unpack(new(Batch), packed) // it may happen to be a batch, and does not panic
+	}
+}
+
+// TestCooperativeUnlike: workers that draw from different batch seeds are told so.
+func TestCooperativeUnlike(t *testing.T) {
+	between, topo := mail(2), AtHand(lists{{1, 2}, {0}, {0, 1}})
+	var all errgroup.Group
+	var errs [2]error
+	for rank := range errs {
+		s := NewSampler(topo, Config{Kind: NS, Fanouts: []int{2, 2}}, 1)
+		p := &Parts{Rank: rank, Workers: 2, Owner: func(_ int, v uint32) int { return int(v) % 2 }, Exchange: between(rank)}
+		p.Reads = []bool{true}
+		all.Go(func() error {
+			seeds := []BatchSeed{{First: uint64(rank)}}
+			errs[rank] = s.SampleCooperative(t.Context(), p, nil, []*Batch{new(Batch)}, seeds, [][][]uint32{{{0, 2}}})
+			return nil
+		})
+	}
+	require.NoError(t, all.Wait())
+	for _, err := range errs {
+		require.ErrorContains(t, err, "draws a batch from another batch seed than worker")
 	}
 }

@@ -12,14 +12,19 @@ import (
 // lowest layer are written, and each other layer is a count of them. Blocks have the number of
 // neighbours of each destination in place of Start and End: a byte each, or a word each if one has
 // more than 255. All else is words in the byte order of the machine, as they lie in memory.
-// Reverses are made anew. A batch of SampleParts ends with the numbers of its Dealt.
+// Reverses are made anew. A batch of SampleParts ends with the numbers of its Dealt. A batch of
+// SampleCooperative has the ids of each layer by themselves, since its layers compute other nodes
+// than those above them read, and ends with its Halos.
 //
 // A batch between two hops has the layers that are drawn, the places of its edges if these bring
 // something along, and the edges that it is drawn without. A complete batch has values and rows in
 // place of these places and edges, which nobody reads any more.
 
-// withDealt is set in the number of hops of a batch that has a Dealt.
-const withDealt = 1 << 31
+// These are set in the number of hops of a batch that has a Dealt, and Halos.
+const (
+	withDealt = 1 << 31
+	withHalos = 1 << 30
+)
 
 // errUnpack is the error of Unpack for bytes that are no batch.
 var errUnpack = errors.New("sample: bytes that are no batch of this sampler")
@@ -46,7 +51,8 @@ func (s *Sampler) Unpack(b *Batch, src []byte) (rest []byte, err error) {
 
 // pack is Pack of a batch with so many hops drawn.
 func (s *Sampler) pack(dst []byte, b *Batch, hops int) []byte {
-	if b.expanded {
+	apart := b.halos != nil && hops == len(b.Layers)
+	if b.expanded && (!apart || b.hasOrigins()) {
 		panic("sample: Pack: a batch of an Expander")
 	}
 	begin := len(dst)
@@ -55,7 +61,40 @@ func (s *Sampler) pack(dst []byte, b *Batch, hops int) []byte {
 	if b.dealt != nil && hops == len(b.Layers) {
 		head |= withDealt
 	}
-	dst = appendWord(dst, head)
+	if apart {
+		dst = b.packNodesApart(appendWord(dst, head|withHalos))
+	} else {
+		dst = b.packNodes(appendWord(dst, head), hops)
+	}
+	for hop := range hops {
+		layer := &b.Layers[len(b.Layers)-1-hop]
+		for r := range layer.Blocks {
+			dst = layer.Blocks[r].pack(dst, s.has(r, hops))
+		}
+	}
+	if hops == len(b.Layers) {
+		for _, rows := range b.edgeRows {
+			dst = append(appendWord(dst, len(rows)), bytesOf(rows)...)
+		}
+		if head&withDealt != 0 {
+			dst = b.dealt.pack(dst)
+		}
+		if apart {
+			dst = b.packHalos(dst)
+		}
+	} else {
+		dst = appendWord(dst, len(b.Without))
+		for _, w := range b.Without {
+			dst = append(appendWord(dst, len(w.Start)), bytesOf(w.Start)...)
+			dst = append(appendWord(dst, len(w.Src)), bytesOf(w.Src)...)
+		}
+	}
+	binary.NativeEndian.PutUint64(dst[begin:], uint64(len(dst)-begin))
+	return dst
+}
+
+// packNodes appends the nodes of a batch with so many hops drawn.
+func (b *Batch) packNodes(dst []byte, hops int) []byte {
 	for t := range b.Seeds {
 		dst = appendWord(dst, len(b.Seeds[t]))
 	}
@@ -71,27 +110,6 @@ func (s *Sampler) pack(dst []byte, b *Batch, hops int) []byte {
 		}
 		dst = append(dst, bytesOf(ids)...)
 	}
-	for hop := range hops {
-		layer := &b.Layers[len(b.Layers)-1-hop]
-		for r := range layer.Blocks {
-			dst = layer.Blocks[r].pack(dst, s.has(r, hops))
-		}
-	}
-	if hops == len(b.Layers) {
-		for _, rows := range b.edgeRows {
-			dst = append(appendWord(dst, len(rows)), bytesOf(rows)...)
-		}
-		if head&withDealt != 0 {
-			dst = b.dealt.pack(dst)
-		}
-	} else {
-		dst = appendWord(dst, len(b.Without))
-		for _, w := range b.Without {
-			dst = append(appendWord(dst, len(w.Start)), bytesOf(w.Start)...)
-			dst = append(appendWord(dst, len(w.Src)), bytesOf(w.Src)...)
-		}
-	}
-	binary.NativeEndian.PutUint64(dst[begin:], uint64(len(dst)-begin))
 	return dst
 }
 
@@ -167,13 +185,19 @@ func (s *Sampler) unpack(b *Batch, src []byte) (hops int, rest []byte, err error
 	}
 	u := unpacker{src: src[8:size]}
 	head := u.word()
-	hops = head &^ withDealt
+	hops = head &^ (withDealt | withHalos)
+	apart := head&withHalos != 0
 	s.drawers[0].shape(b)
-	b.expanded = false
-	if hops > len(b.Layers) {
+	b.expanded = apart
+	if hops > len(b.Layers) || apart && (hops < len(b.Layers) || head&withDealt == 0) {
 		return 0, nil, errUnpack
 	}
-	s.unpackNodes(&u, b, hops)
+	if apart {
+		s.unpackNodesApart(&u, b)
+	} else {
+		b.halos = nil
+		s.unpackNodes(&u, b, hops)
+	}
 	for hop := 0; hop < hops && !u.bad; hop++ {
 		layer := &b.Layers[len(b.Layers)-1-hop]
 		for i := range s.relations {
@@ -188,6 +212,9 @@ func (s *Sampler) unpack(b *Batch, src []byte) (hops int, rest []byte, err error
 		}
 		s.checkRows(&u, b)
 		s.unpackDealt(&u, b, head&withDealt != 0)
+		if apart && !u.bad {
+			s.unpackHalos(&u, b)
+		}
 	} else {
 		u.bad = u.bad || head&withDealt != 0
 		for k := range b.edgeRows {

@@ -336,8 +336,8 @@ func TestPartsDamaged(t *testing.T) {
 		"big":   func(text []byte) []byte { return append([]byte{255, 255, 255, 255}, text[4:]...) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			for bad := range 4 {
-				n := 0
+			for bad := range 8 {
+				cooperative, bad, n := bad >= 4, bad%4, 0
 				p := &Parts{Workers: 1, Owner: func(int, uint32) int { return 0 }, Reads: []bool{true}}
 				p.Exchange = func(_ context.Context, send [][]byte) ([][]byte, error) {
 					if n++; n == bad+1 {
@@ -347,7 +347,12 @@ func TestPartsDamaged(t *testing.T) {
 				}
 				s := NewSampler(topo, Config{Kind: NS, Fanouts: []int{2, 2}}, 1)
 				seeds := [][][]uint32{{{0, 2}}}
-				err := s.SampleParts(t.Context(), p, nil, []*Batch{new(Batch)}, make([]BatchSeed, 1), seeds)
+				draw := s.SampleParts
+				if cooperative {
+					s = NewSampler(topo, Config{Kind: NS, Fanouts: []int{2, 2, 2}}, 1) // with four messages, too
+					draw = s.SampleCooperative
+				}
+				err := draw(t.Context(), p, nil, []*Batch{new(Batch)}, make([]BatchSeed, 1), seeds)
 				require.ErrorContains(t, err, "a message of worker 0 has the wrong length")
 			}
 		})
