@@ -333,8 +333,8 @@ func TestCooperativeUnlike(t *testing.T) {
 	var errs [2]error
 	for rank := range errs {
 		s := NewSampler(topo, Config{Kind: NS, Fanouts: []int{2, 2}}, 1)
-		p := &Parts{Rank: rank, Workers: 2, Owner: func(_ int, v uint32) int { return int(v) % 2 }, Exchange: between(rank)}
-		p.Reads = []bool{true}
+		p := &Parts{Rank: rank, Workers: 2, Reads: []bool{true}, Exchange: between(rank)}
+		p.Owner = func(_ int, v uint32) int { return int(v) % 2 }
 		all.Go(func() error {
 			seeds := []BatchSeed{{First: uint64(rank)}}
 			errs[rank] = s.SampleCooperative(t.Context(), p, nil, []*Batch{new(Batch)}, seeds, [][][]uint32{{{0, 2}}})

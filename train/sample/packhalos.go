@@ -84,7 +84,7 @@ func (s *Sampler) unpackHalos(u *unpacker, b *Batch) {
 	}
 }
 
-// unpack restores h for type t, of so many nodes, of which a layer reads so many sources.
+// unpack restores h for type t, which has so many nodes. The layer reads so many sources.
 func (h *Halo) unpack(u *unpacker, t, nodes, sources int) {
 	h.Live[t] = unpackInto(u, h.Live[t], u.word())
 	h.Own[t] = unpackInto(u, h.Own[t], u.word())

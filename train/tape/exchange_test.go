@@ -72,7 +72,7 @@ func TestExchange(t *testing.T) {
 					for n, values := range rows[w] {
 						list := func(i int) kernels.Tensor {
 							v := halos[w][n][i]
-							u := kernels.Tensor{Buf: be.Alloc(kernels.U32, len(v)), Type: kernels.U32, Rows: len(v), Cols: 1}
+							u := kernels.NewTensor(be, kernels.U32, len(v), 1)
 							be.UploadU32(u, v)
 							return u
 						}
