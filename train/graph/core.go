@@ -410,8 +410,8 @@ func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 	}
 	c.tiers.SpillFaults = c.internal.spillFaults
 	c.task.Begin(1)
-	before := c.Backend.Bytes()
-	b, m, err := c.measureFirst(ctx, before)
+	var taken kernels.Use
+	b, m, err := c.measureFirst(ctx, &taken)
 	if err != nil {
 		return err
 	}
@@ -420,7 +420,7 @@ func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 		return err
 	}
 	if c.choice != nil && c.tiers.Cooperative() { // each worker has another batch than alone
-		if _, m, err = c.measureFirst(ctx, before); err != nil {
+		if _, m, err = c.measureFirst(ctx, &taken); err != nil {
 			return err
 		}
 	}
@@ -460,8 +460,8 @@ func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 }
 
 // measureFirst draws the first batch, takes it through a step that computes nothing, and measures
-// both. before has what the backend held before the first step.
-func (c *core) measureFirst(ctx context.Context, before kernels.Use) (*sample.Batch, tiers.Measure, error) {
+// both. It adds what the backend gives the step to taken, which has what it gave before.
+func (c *core) measureFirst(ctx context.Context, taken *kernels.Use) (*sample.Batch, tiers.Measure, error) {
 	b, err := c.batch(ctx, 0)
 	if err != nil {
 		return nil, tiers.Measure{}, err
@@ -473,6 +473,7 @@ func (c *core) measureFirst(ctx context.Context, before kernels.Use) (*sample.Ba
 	if c.tiers.EpochSteps = c.task.Steps(); c.reuse.any() {
 		c.tiers.EpochSteps = 0 // draws depend on earlier steps
 	}
+	before := c.Backend.Bytes()
 	c.Backend.SetDry(true) // compute nothing: the run may still be refused for lack of the memory
 	err = c.rehearse(b, 0)
 	c.Backend.SetDry(false)
@@ -482,8 +483,9 @@ func (c *core) measureFirst(ctx context.Context, before kernels.Use) (*sample.Ba
 	drawn := *b // as a batch that uses hidden rows again: with the origin of each row
 	drawn.Layers, _ = c.reuse.rehearsal(b)
 	after := c.Backend.Bytes()
+	taken.Host, taken.Device = taken.Host+after.Host-before.Host, taken.Device+after.Device-before.Device
 	m := tiers.Measure{
-		Batch: &drawn, Step: after.Host - before.Host + c.step.LabelBytes() + c.haloBytes(b), OnDevice: c.onDevice + after.Device - before.Device,
+		Batch: &drawn, Step: taken.Host + c.step.LabelBytes() + c.haloBytes(b), OnDevice: c.onDevice + taken.Device,
 		Beside: c.besideTiers(), Kept: c.task.KeptBytes(), History: c.reuse.memory(), Slots: c.reuse.slotBytes(), Evaluation: min(c.EvalBytes, c.eval.HiddenBytes()),
 	}
 	changed, err := c.keepRest(ctx, m)
