@@ -126,8 +126,8 @@ func (c *core) owners(workers int) *sample.Parts {
 }
 
 // together sets s to what worker rank does in a step of t, on average, and returns what it reads.
-// Before, s has what a worker does alone, who draws so many edges. A step takes about so much memory
-// beyond a step alone.
+// Before, s has what a worker does alone, who draws so many edges. A step takes about so much
+// memory beyond a step alone.
 func (c *core) together(
 	t tracedTogether, rank int, edges float64, s *plan.WorkerStep,
 ) (wanted tiers.Wanted, memory int64) {
