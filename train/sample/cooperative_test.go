@@ -183,6 +183,7 @@ func TestCooperativeDrawsAlike(t *testing.T) {
 			require.Equal(t, want, have)
 			c.requireHalos(t, got, i)
 			c.requireInputs(t, got, i, one)
+			c.requireTogether(t, s, got, i, one)
 		}
 	})
 }
@@ -240,4 +241,87 @@ func (c *cooperating) requireInputs(t *rapid.T, got [][]*Batch, i int, one *Batc
 		slices.Sort(read)
 		require.True(t, slices.Equal(want, read), "%v and %v", want, read)
 	}
+}
+
+// requireTogether checks what Together derives from the one batch against what workers drew and
+// exchanged.
+func (c *cooperating) requireTogether(t *rapid.T, s *Sampler, got [][]*Batch, i int, one *Batch) {
+	var asked [][][]uint32
+	for w := range got {
+		asked = append(asked, c.seeds[w][i])
+	}
+	p := &Parts{Workers: c.workers, Owner: c.owner, Reads: c.reads}
+	for w, have := range s.Together(p, one, asked) {
+		b := got[w][i]
+		for n, rows := range b.Dealt().Rows {
+			require.ElementsMatch(t, rows, have.Rows[n])
+			sent, taken := 0, 0
+			for q := range got {
+				if q != w {
+					sent, taken = sent+len(b.Dealt().Send[n][q]), taken+len(b.Dealt().Take[n][q])
+				}
+			}
+			require.Equal(t, []int{sent, taken}, []int{have.Sent[n], have.Taken[n]})
+		}
+		for hop := range c.config.Fanouts {
+			l, want := len(c.config.Fanouts)-1-hop, have.Hops[hop]
+			edges := 0
+			for r := range c.schema.Relations {
+				edges += len(b.Layers[l].Blocks[r].Nbr)
+			}
+			require.Equal(t, edges, want.Edges)
+			for typ := range c.schema.Types {
+				nodes := &b.Layers[l].Nodes[typ]
+				require.ElementsMatch(t, nodes.destinations(), want.Nodes[typ])
+				require.Len(t, nodes.Src, want.Sources[typ])
+				if l == 0 { // these rows are read, not computed
+					continue
+				}
+				sent, taken := 0, 0
+				for q := range got {
+					sent, taken = sent+len(b.Halos()[l].Send[typ][q]), taken+len(b.Halos()[l].Take[typ][q])
+				}
+				require.Equal(t, []int{sent, taken}, []int{want.Sent[typ], want.Taken[typ]})
+			}
+		}
+	}
+}
+
+// TestTogetherCountsMessages: IDBytes is the length of the messages that a worker sends.
+func TestTogetherCountsMessages(t *testing.T) {
+	makeKnots()
+	rapid.Check(t, func(t *rapid.T) {
+		c := anyCooperating(t)
+		c.config.GCN = false
+		c.drawn = c.drawn[:1]
+		for w := range c.lost {
+			c.lost[w] = [][]Without{nil}
+		}
+		between, sent := mail(c.workers), make([]int64, c.workers)
+		var all errgroup.Group
+		var asked [][][]uint32
+		for rank := range c.workers {
+			asked = append(asked, c.seeds[rank][0])
+			s, send := c.sampler(t, rank), between(rank)
+			p := &Parts{Rank: rank, Workers: c.workers, Owner: c.owner, Reads: c.reads}
+			p.Exchange = func(ctx context.Context, texts [][]byte) ([][]byte, error) {
+				for q := range texts {
+					if q != rank {
+						sent[rank] += int64(len(texts[q]))
+					}
+				}
+				return send(ctx, texts)
+			}
+			all.Go(func() error {
+				batches := []*Batch{new(Batch)}
+				return s.SampleCooperative(context.Background(), p, batches, c.drawn, c.seeds[rank][:1])
+			})
+		}
+		require.NoError(t, all.Wait())
+		s := c.sampler(t, -1)
+		p := &Parts{Workers: c.workers, Owner: c.owner, Reads: c.reads}
+		for w, have := range s.Together(p, c.whole(t, s, 0), asked) {
+			require.Equal(t, sent[w], have.IDBytes)
+		}
+	})
 }
