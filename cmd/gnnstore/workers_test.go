@@ -106,7 +106,7 @@ func TestWorkersMisuse(t *testing.T) {
 		{"--dist mpi:2 --plan --network fast", "gnnstore: --network \"fast\": a rate and, if known, the time of a small exchange, such as 10Gbit or 1Gbit,200us\n"},
 		{"--dist local:2 --network 1Gbit", "gnnstore: --network 1Gbit: it goes with --plan; --parallel auto measures the network\n"},
 		{"--dist local:2 --plan --network 1Gbit", "gnnstore: --network 1Gbit: it goes with --dist mpi:V; workers of one process exchange in memory\n"},
-		{"--dist local:2 --parallel alone", "gnnstore: --parallel alone: there are independent, parts and auto\n"},
+		{"--dist local:2 --parallel alone", "gnnstore: --parallel alone: there are independent, parts, cooperative and auto\n"},
 		{"--dist local:2 --parallel parts --sampler rw --plan", "gnnstore: --parallel parts: --sampler rw compares lists, which have different owners"},
 		{"--parallel parts", "gnnstore: --parallel parts: it goes with --dist\n"},
 		{"--dist local:2 --parallel independent --input node=embed:4", "--dist local:2: each worker would change its own copy of learnt rows; " +
