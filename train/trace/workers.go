@@ -302,7 +302,8 @@ func (w *several) byOwners(shares []*sample.Batch, own [][][]uint32) *work {
 	return n
 }
 
-// cooperating counts workers that draw, read and compute together. asked[p] has the seeds of worker p.
+// cooperating counts workers that draw, read and compute together. asked[p] has the seeds of worker
+// p.
 func (w *several) cooperating(all []sample.Together, asked [][][]uint32) *work {
 	n, last := newWork(len(all), len(w.Fanouts)), len(w.Fanouts)
 	seeds := make([]int64, len(all)) // whose rows a worker sends

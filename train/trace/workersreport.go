@@ -22,8 +22,8 @@ type WorkersCount struct {
 	Rows      Spread  `json:"rows"`      // that a worker reads
 	AllRows   float64 `json:"all_rows"`  // that all workers read
 
-	// Bytes that a worker sends to others in a step. Gradients of weights are left out: they are the
-	// same in all ways.
+	// Bytes that a worker sends to others in a step. Gradients of weights are left out: they are
+	// the same in all ways.
 	RowBytes    Spread `json:"row_bytes"`
 	HiddenBytes Spread `json:"hidden_bytes"` // hidden rows, and their gradients
 	ListBytes   Spread `json:"list_bytes"`   // drawn neighbours
