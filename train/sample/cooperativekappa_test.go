@@ -2,6 +2,7 @@ package sample
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,7 +25,7 @@ func TestCooperationAndKappa(t *testing.T) {
 	for name, c := range map[string]Config{
 		"ns": {Kind: NS}, "labor0": {Kind: Labor0}, "labor0 smoothed": {Kind: Labor0, Smoothed: true},
 	} {
-		c.Fanouts = []int{4, 4}
+		c.Fanouts = []int{4, 4, 4}
 		rows := map[int]int{} // by κ: different rows of an owner in a window
 		for _, kappa := range []int{1, window} {
 			schedule := Schedule{Seed: 1, Kappa: kappa}
@@ -43,9 +44,17 @@ func TestCooperationAndKappa(t *testing.T) {
 				for range steps {
 					got[w] = append(got[w], new(Batch))
 				}
-				p := &Parts{Rank: w, Workers: workers, Owner: owner, Reads: []bool{true}, Exchange: between(w)}
+				s, send := NewSampler(AtHand(topo), c, 3), between(w)
+				p := &Parts{Rank: w, Workers: workers, Owner: owner, Reads: []bool{true}}
+				p.Exchange = func(ctx context.Context, texts [][]byte) ([][]byte, error) {
+					for i := range s.drawers { // whichever of them draws a batch further
+						if s.drawers[i].last != (finished{}) {
+							return nil, errors.New("a drawer takes the sources of a hop for the next hop's destinations")
+						}
+					}
+					return send(ctx, texts)
+				}
 				all.Go(func() error {
-					s := NewSampler(AtHand(topo), c, 1)
 					return s.SampleCooperative(context.Background(), p, got[w], seeds, shares[w])
 				})
 			}
