@@ -25,7 +25,8 @@ type traceOptions struct {
 	layers    int
 	on        bool // --history
 	history   trace.History
-	costs     string // of the disk
+	workers   trace.Workers // Most is 0: none are counted
+	costs     string        // of the disk
 	svg       string
 	json      bool
 }
@@ -45,8 +46,12 @@ func newTrace() *cobra.Command {
 			"number is for each table alone, which it holds whole if there are fewer rows. How batches grow counts nodes of all types.\n\n" +
 			"--history says what train --history would save: the same batches are drawn with the nodes left out whose hidden rows are there.\n" +
 			"Nothing is trained, so that chance says which gradients are small. With --window-memory it plans what the disk does, too. It draws with\n" +
-			"ns and κ 1 unless told otherwise, and leaves out how batches grow and caches unless --batches, --cache or --policies are given.",
+			"ns and κ 1 unless told otherwise, and leaves out how batches grow and caches unless --batches, --cache or --policies are given.\n\n" +
+			"--workers V says what each of 1, 2, 4 … V workers would draw, read, compute and send in a step, in the\n" +
+			"ways of train --parallel. Each worker has caches of its own; static, the default here, holds the first\n" +
+			"of its rows. It draws 16 steps with κ 1 unless told otherwise, and no growth without --batches.",
 		Example: "  gnnstore trace arxiv.gnn\n" +
+			"  gnnstore trace arxiv.gnn --workers 8 --fanout 10,10,10 --batch 1024 --svg workers.svg\n" +
 			"  gnnstore trace arxiv.gnn --samplers ns,labor0,labor-star,rw --kappa 1,64,256 --cache 5%,20% --json\n" +
 			"  gnnstore trace arxiv.gnn --kappa 1,4,16,64,inf --dependent smoothed --cache 60000 --svg arxiv.svg\n" +
 			"  gnnstore trace arxiv.gnn --history --t-stale 20,200 --history-lag 1,100 --history-memory 5%,all --window-memory 16MiB --equal-bytes\n" +
@@ -64,7 +69,10 @@ func newTrace() *cobra.Command {
 }
 
 func defaultTrace() *traceOptions {
-	return &traceOptions{Options: trace.DefaultOptions(), dependent: run.Nested, history: trace.DefaultHistory()}
+	return &traceOptions{
+		Options: trace.DefaultOptions(), dependent: run.Nested, history: trace.DefaultHistory(),
+		workers: trace.DefaultWorkers(),
+	}
 }
 
 // complete turns what flags gave into options, and validates them.
@@ -92,6 +100,22 @@ func (o *traceOptions) complete(flags *setting.Bound[traceOptions]) error {
 			if o.svg != "" && len(o.Caches) == 0 {
 				errs = append(errs, errors.New("--svg: it draws how batches grow, and caches; with --history ask for them by --batches or --cache"))
 			}
+		}
+	}
+	if given("workers") {
+		o.workers.Hidden = o.history.Hidden
+		o.Workers = &o.workers
+		if !given("kappa") {
+			o.Kappas = []int{1}
+		}
+		if !given("cache") {
+			o.Caches = []trace.Capacity{{Share: 0.05}}
+		}
+		if !given("policies") {
+			o.Policies = []trace.Policy{trace.Static}
+		}
+		if !given("batches") {
+			o.Growth = []int{} // none
 		}
 	}
 	o.Fanouts = run.FitFanouts(o.Fanouts, o.layers, given)
@@ -159,10 +183,13 @@ func printTrace(w io.Writer, r *trace.Report) {
 	if r.History != nil {
 		printTraceHistory(w, r)
 	}
+	if r.Workers != nil {
+		printTraceWorkers(w, r)
+	}
 	if len(r.Growth) > 0 {
 		printGrowth(w, r, grown)
 	}
-	if r.History != nil && len(r.Traces) == 0 {
+	if (r.History != nil || r.Workers != nil) && len(r.Traces) == 0 {
 		return
 	}
 	if len(r.Traces) == 0 {

@@ -13,6 +13,18 @@ var traceReuse = &setting.Audience[traceOptions]{
 	Why: func(*traceOptions) string { return "it goes with {history}" },
 }
 
+// traceWorkers is the set of traces that count workers.
+var traceWorkers = &setting.Audience[traceOptions]{
+	Has: func(o *traceOptions) bool { return o.workers.Most > 0 },
+	Why: func(*traceOptions) string { return "it goes with {workers}" },
+}
+
+// traceHidden is the set of traces with hidden rows.
+var traceHidden = &setting.Audience[traceOptions]{
+	Has: func(o *traceOptions) bool { return o.on || o.workers.Most > 0 },
+	Why: func(*traceOptions) string { return "it goes with {history} or {workers}" },
+}
+
 // traceTable declares the options of trace. Many are options of train, but take several values.
 var traceTable = setting.Table[traceOptions]{
 	{Key: "target", Group: "The graph",
@@ -124,9 +136,9 @@ var traceTable = setting.Table[traceOptions]{
 		},
 		Help: "history: memory for kept rows: sizes, shares of each layer's nodes such as 0.5%, or all; auto: room for the rows that save more " +
 			"than they take, or up to 64MiB if that is more"},
-	{Key: "hidden", For: traceReuse,
+	{Key: "hidden", For: traceHidden,
 		In:   func(o *traceOptions) setting.Value { return setting.Int(&o.history.Hidden) },
-		Help: "history: columns of a hidden row"},
+		Help: "history, workers: columns of a hidden row"},
 	{Key: "window_bytes", Flag: "window-memory", For: traceReuse,
 		In:   func(o *traceOptions) setting.Value { return setting.Bytes(&o.history.WindowBytes) },
 		Help: "history: memory for feature rows; with it, windows of steps are planned, with the disk reads that they make"},
@@ -140,8 +152,20 @@ var traceTable = setting.Table[traceOptions]{
 		In:   func(o *traceOptions) setting.Value { return setting.Word(&o.costs) },
 		Help: "history: reads and bytes a second of the disk, such as 70000,1.5e9 (default measured)"},
 
-	{Key: "workers", Group: "The report",
-		In:   func(o *traceOptions) setting.Value { return setting.Int(&o.Workers) },
+	{Key: "workers", Group: "Workers",
+		In: func(o *traceOptions) setting.Value { return setting.Int(&o.workers.Most) },
+		Help: "report what each of 1, 2, 4 … and so many workers would draw, read, compute and send in a step of " +
+			"{batch} seeds, as train --dist does; {cache} is for each worker (default none)"},
+	{Key: "parallel", For: traceWorkers,
+		In: func(o *traceOptions) setting.Value {
+			return setting.Each(&o.workers.Ways, func(w *trace.Way) *setting.Text {
+				return setting.Hint(setting.Word(w), trace.Ways...)
+			})
+		},
+		Help: "workers: ways of sharing a step: " + setting.OneOf(trace.Ways) + " (default all of them)"},
+
+	{Key: "threads", Group: "The report",
+		In:   func(o *traceOptions) setting.Value { return setting.Int(&o.Threads) },
 		Help: "goroutines that draw and simulate; they change no result"},
 	{Key: "tmp",
 		In:   func(o *traceOptions) setting.Value { return setting.Word(&o.Tmp) },

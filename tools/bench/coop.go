@@ -20,6 +20,9 @@ const (
 	coopSteps = 16
 )
 
+// coopSamplers draw a node's neighbours alike for all workers.
+var coopSamplers = []sample.Kind{sample.NS, sample.Labor0}
+
 // coopFanouts are from the seeds outward.
 var coopFanouts = []int{10, 10, 10}
 
@@ -45,8 +48,9 @@ type fromOwners struct {
 
 // countWorkers counts what each of several workers draws for its share of a step's seeds, alone,
 // and what workers ask each other for where each owns nodes: by the rule, at random, and as
-// directories of parts of the same dataset have them. No step is trained. The counts follow from
-// the seeds, so there are no turns.
+// directories of parts of the same dataset have them. Then it counts what they draw, read and
+// compute together. No step is trained. The counts follow from the seeds, so there are no turns.
+// With -check it compares what is known of the counts.
 func countWorkers(ctx context.Context, c *comparison) error {
 	d, err := data.OpenToDraw(c.ds, data.Options{})
 	if err != nil {
@@ -75,8 +79,9 @@ func countWorkers(ctx context.Context, c *comparison) error {
 		"a step: inputs, edges of the last hop and its destinations, of the worker that has most; inputs of all; and those past the "+
 		"first %.0f %% of the rows:\n\n", c.base(), extent(d), coopSeeds, coopFanouts, coopSteps, 100*coopHot)
 	fmt.Fprintf(c.out, "| sampler | V | S³ | E² | S² | all S³ | cold |\n|---|---|---|---|---|---|---|\n")
-	parts := ""
-	for _, kind := range []sample.Kind{sample.NS, sample.Labor0} {
+	parts, alone := "", map[sample.Kind]map[int]float64{}
+	for _, kind := range coopSamplers {
+		alone[kind] = map[int]float64{}
 		s := sample.NewTyped(d.Schema(), []sample.Topology{d.Relations[0].AtHand(false)}, sample.Config{Kind: kind, Fanouts: coopFanouts}, 1)
 		for i, deal := range deals {
 			for _, seeds := range []string{shared, dealt, owned} {
@@ -87,6 +92,9 @@ func countWorkers(ctx context.Context, c *comparison) error {
 				})
 				if err != nil {
 					return err
+				}
+				if seeds == shared {
+					alone[kind][deal.workers] = n.cold
 				}
 				if i < len(coopWorkers) && seeds == shared {
 					fmt.Fprintf(c.out, "| %s | %d | %.1f | %.1f | %.1f | %.1f | %.1f |\n", kind, deal.workers, n.inputs, n.edges, n.frontier, n.all, n.cold)
@@ -102,7 +110,7 @@ func countWorkers(ctx context.Context, c *comparison) error {
 		"that the owner reads that reads most, and all; and those past the first %.0f %% of the rows, as many at each owner:\n\n"+
 		"| sampler | owners | V | seeds | lists | neighbours | rows | reads | all reads | cold |\n"+
 		"|---|---|---|---|---|---|---|---|---|---|\n%s", 100*coopHot, parts)
-	return nil
+	return printTogether(ctx, c, d, deals, alone)
 }
 
 // Which seeds of a step a worker draws for: an even share, an even share that dist.Deal has filled
@@ -125,7 +133,7 @@ type dealing struct {
 }
 
 func dealtByRule(nodes, workers int) *dealing {
-	d, of := &dealing{name: "rule", workers: workers}, store.OwnersByRule(workers)
+	d, of := &dealing{name: byRule, workers: workers}, store.OwnersByRule(workers)
 	for v := range uint32(nodes) {
 		d.owner, d.row = append(d.owner, of.Owner(v)), append(d.row, of.RowOf(v))
 	}
@@ -167,8 +175,12 @@ func dealtInParts(ds *store.Dataset, dir string) (*dealing, error) {
 	return d, nil
 }
 
-// atRandom names the control of directories of parts.
-const atRandom = "random"
+// byRule names the dealing that goes without a directory, and atRandom the control of directories
+// of parts.
+const (
+	byRule   = "rule"
+	atRandom = "random"
+)
 
 // atRandom gives each worker as many nodes as d does, at random.
 func (d *dealing) atRandom() *dealing {

@@ -8,7 +8,7 @@
 //	go run ./tools/bench newest  -python PATH -dataset STREAM.gnn [-rounds 7]
 //	go run ./tools/bench epoch   -python PATH [-loader pyg | graphbolt | dgl] [-data DIR | -dataset FILE.gnn] [-rounds 7]
 //	go run ./tools/bench samplers   -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7] [-batches 20]
-//	go run ./tools/bench coop    [-data DIR | -dataset FILE.gnn] [-parts DIR,DIR]
+//	go run ./tools/bench coop    [-data DIR | -dataset FILE.gnn] [-parts DIR,DIR] [-check]
 //	go run ./tools/bench rounds
 //	go run ./tools/bench curves     [-data DIR | -dataset FILE.gnn,FILE.gnn]
 //	go run ./tools/bench policies   [-data DIR | -dataset FILE.gnn] [-batch 100] [-steps 400]
@@ -101,6 +101,7 @@ type comparison struct {
 	ways            []string // of join and history
 	evalNodes       int      // of join
 	json            bool     // of link
+	check           bool     // of coop
 	spill, rate     string   // of join
 	products        kernels.Precision
 	binary          cli.Binary  // none where the command has no use for it
@@ -191,6 +192,7 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 	f.StringVar(&c.spill, "spill", "auto", "--spill of join: `size`")
 	f.StringVar(&c.rate, "disk-rate", "", "--disk-rate of join: `bytes,transfers` a second; default: as the disk is")
 	f.BoolVar(&c.json, "json", false, "print JSON, in link")
+	f.BoolVar(&c.check, "check", false, "in coop: fail if known counts have changed")
 	f.StringVar((*string)(&c.products), "matmul", string(kernels.Float32), "precision of products, in step and stream: f32, or bf16 beside f32 and PyTorch's autocast")
 	parts := f.String("parts", "", "`directories` of parts of the dataset, in coop")
 	engine := f.String("engine", string(disk.Auto), "how the disk is read, in training out of core")
@@ -232,6 +234,8 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 		return fmt.Errorf("-matmul %s: f32 or bf16", c.products)
 	case c.products != kernels.Float32 && name != "step" && name != "stream":
 		return errors.New("-matmul goes with step and stream")
+	case c.check && name != "coop":
+		return errors.New("-check goes with coop")
 	case c.json && name != "link":
 		return errors.New("-json goes with link")
 	case c.negatives < 1:

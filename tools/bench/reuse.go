@@ -21,7 +21,7 @@ func compareReuse(ctx context.Context, c *comparison) error {
 	h.Hidden, h.EqualBytes, h.DiskCosts, h.WindowBytes = hidden, true, c.device.Costs, int64(float64(tableBytes(f))*c.cache.Share)
 	o := trace.DefaultOptions()
 	o.Samplers, o.Kappas, o.Fanouts, o.Batch, o.Steps = []sample.Kind{sample.NS}, []int{1}, c.fanouts, c.batch, c.steps
-	o.Growth, o.Caches, o.Workers, o.Tmp, o.History = []int{}, nil, c.threads, c.tmp, &h
+	o.Growth, o.Caches, o.Threads, o.Tmp, o.History = []int{}, nil, c.threads, c.tmp, &h
 	r, err := trace.Run(ctx, c.ds, o)
 	if err != nil {
 		return err

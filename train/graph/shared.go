@@ -63,14 +63,18 @@ type tracedAsks struct {
 
 // tracedTogether has what all workers do in some steps, if they compute together.
 type tracedTogether struct {
-	works   [][]sample.CooperativeWork // by step and worker
-	seeds   []float64                  // of a step, by worker: rows of seeds that it sends and gets
-	refused string                     // why nothing was traced
+	works   [][]sample.Together // by step and worker
+	seeds   []float64           // of a step, by worker: rows of seeds that it sends and gets
+	refused string              // why nothing was traced
 }
 
 // drawTogether traces the first steps of the epoch that began, as batches of the seeds of all
 // workers. Every worker does that by itself.
 func (c *core) drawTogether(ctx context.Context, first *sample.Batch) (t tracedTogether, err error) {
+	if _, err := c.Options.InWay(run.Cooperative, c.data.Learns()); err != nil {
+		t.refused = err.Error()
+		return t, nil
+	}
 	workers := c.workerCount()
 	if bytes := int64(workers) * first.Bytes(); bytes > c.tiers.Total()/togetherPart {
 		t.refused = fmt.Sprintf("{parallel} %s: a batch of all workers would take %s, too much to trace within {memory_bytes} %s",
@@ -83,9 +87,11 @@ func (c *core) drawTogether(ctx context.Context, first *sample.Batch) (t tracedT
 	steps := min(tracedSteps, c.task.Steps())
 	for step := range steps {
 		all, seen := make([][]uint32, len(c.data.Types)), make([]map[uint32]bool, len(c.data.Types))
+		asked := make([][][]uint32, workers)
 		for rank := range workers {
 			c.tracing = &rank
 			for n, ids := range c.task.Seeds(step) {
+				asked[rank] = append(asked[rank], slices.Clone(ids))
 				if seen[n] == nil {
 					seen[n] = map[uint32]bool{}
 				}
@@ -105,7 +111,7 @@ func (c *core) drawTogether(ctx context.Context, first *sample.Batch) (t tracedT
 		if err != nil {
 			return t, err
 		}
-		t.works = append(t.works, c.tiers.Sampler.CooperativeWork(p, b))
+		t.works = append(t.works, c.tiers.Sampler.Together(p, b, asked))
 	}
 	return t, nil
 }
@@ -139,28 +145,37 @@ func (c *core) together(
 	each, drawn := 1/float64(len(t.works)), 0.0
 	s.InputRows = 0
 	for _, works := range t.works {
-		w := works[rank]
-		drawn += each * float64(w.Edges)
-		for hop := range w.Lists {
-			for n, lists := range w.Lists[hop] {
-				wanted.Lists[layers-1-hop][n] += each * float64(lists)
+		w := &works[rank]
+		s.Sent.IDs += each * float64(w.IDBytes)
+		for q := range works {
+			if q != rank { // a share of what the others ask for
+				s.Received.IDs += each * float64(works[q].IDBytes) / float64(len(works)-1)
 			}
 		}
-		s.Sent.IDs += each * 4 * float64(w.IDs)
-		s.Received.IDs += each * 4 * float64(w.Answers)
-		s.Sent.Lists += each * float64(w.Degrees)
-		s.Received.Lists += each * float64(w.Asked)
+		for hop := range w.Hops {
+			h, l := &w.Hops[hop], layers-1-hop
+			drawn += each * float64(h.Edges)
+			sent, taken := 0, 0
+			for n := range h.Nodes {
+				wanted.Lists[l][n] += each * float64(len(h.Nodes[n]))
+				sent, taken = sent+h.Sent[n], taken+h.Taken[n]
+			}
+			if l > 0 { // each row goes one way, and its gradient the other
+				s.Sent.Hidden += each * 4 * float64(c.model.Width(l-1)*(sent+taken))
+			}
+			if c.draws.GCN { // degrees are asked for, and answered by four numbers
+				s.Sent.IDs, s.Received.IDs = s.Sent.IDs+each*4*float64(taken), s.Received.IDs+each*4*float64(sent)
+				s.Sent.Lists, s.Received.Lists = s.Sent.Lists+each*16*float64(sent), s.Received.Lists+each*16*float64(taken)
+			}
+		}
 		for n := range wanted.Rows {
-			wanted.Rows[n] += each * float64(w.Reads[n])
-			s.InputRows += each * float64(w.Reads[n])
-			if w.RowsSent[n]+w.RowsCome[n] > 0 {
+			wanted.Rows[n] += each * float64(len(w.Rows[n]))
+			s.InputRows += each * float64(len(w.Rows[n]))
+			if w.Sent[n]+w.Taken[n] > 0 {
 				bytes := each * float64(c.tiers.RowBytes(n))
-				s.Sent.Rows += bytes * float64(w.RowsSent[n])
-				s.Received.Rows += bytes * float64(w.RowsCome[n])
+				s.Sent.Rows += bytes * float64(w.Sent[n])
+				s.Received.Rows += bytes * float64(w.Taken[n])
 			}
-		}
-		for l := 1; l < layers; l++ { // each row goes one way, and its gradient the other
-			s.Sent.Hidden += each * 4 * float64(int64(c.model.Width(l-1))*(w.HiddenSent[l]+w.HiddenCome[l]))
 		}
 	}
 	s.Sent.Hidden += 4 * float64(c.model.Width(layers-1)) * t.seeds[rank]

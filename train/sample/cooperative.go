@@ -107,7 +107,8 @@ func (s *Sampler) SampleCooperative(
 		err := s.each(ctx, len(batches), func(d *drawer, i int) error {
 			later := d.later
 			d.later = true // other workers know the degrees
-			defer func() { d.later = later }()
+			// The indexes hold this hop's sources. The next hop has other destinations.
+			defer func() { d.later, d.last = later, finished{} }()
 			return d.finish(batches[i], hop)
 		})
 		if err == nil && hop < len(s.Fanouts)-1 {

@@ -184,8 +184,8 @@ func TestCooperativeDrawsAlike(t *testing.T) {
 			require.Equal(t, want, have)
 			c.requireHalos(t, got, i)
 			c.requireInputs(t, got, i, one)
-			c.requireWork(t, s, got, i, one)
 			c.requirePacked(t, s, got, i)
+			c.requireTogether(t, s, got, i, one)
 		}
 	})
 }
@@ -245,50 +245,6 @@ func (c *cooperating) requireInputs(t *rapid.T, got [][]*Batch, i int, one *Batc
 	}
 }
 
-// requireWork checks that CooperativeWork counts what workers do.
-func (c *cooperating) requireWork(t *rapid.T, s *Sampler, got [][]*Batch, i int, one *Batch) {
-	p := &Parts{Workers: c.workers, Owner: c.owner, Reads: c.reads}
-	for w, work := range s.CooperativeWork(p, one) {
-		b, edges := got[w][i], int64(0)
-		for l := range b.Layers {
-			hop := len(b.Layers) - 1 - l
-			for r := range b.Layers[l].Blocks {
-				edges += int64(len(b.Layers[l].Blocks[r].Nbr))
-			}
-			for typ, drawn := range s.drawnTypes(hop) {
-				lists := int64(0)
-				if drawn {
-					lists = int64(b.Layers[l].Nodes[typ].Dst)
-				}
-				require.Equal(t, lists, work.Lists[hop][typ])
-			}
-			if l == 0 {
-				continue
-			}
-			send, take := int64(0), int64(0)
-			for typ := range c.schema.Types {
-				for q := range got {
-					send += int64(len(b.Halos()[l].Send[typ][q]))
-					take += int64(len(b.Halos()[l].Take[typ][q]))
-				}
-			}
-			require.Equal(t, []int64{send, take}, []int64{work.HiddenSent[l], work.HiddenCome[l]})
-		}
-		require.Equal(t, edges, work.Edges)
-		for n := range c.reads {
-			send, take := 0, 0
-			for q := range got {
-				if q != w {
-					send += len(b.Dealt().Send[n][q])
-					take += len(b.Dealt().Take[n][q])
-				}
-			}
-			require.Equal(t, []int64{int64(send), int64(take)}, []int64{work.RowsSent[n], work.RowsCome[n]})
-			require.Equal(t, int64(len(b.Reads()[n])), work.Reads[n])
-		}
-	}
-}
-
 // requirePacked checks that batches come back from bytes, and that fewer bytes are no batch.
 func (c *cooperating) requirePacked(t *rapid.T, s *Sampler, got [][]*Batch, i int) {
 	into := new(Batch)
@@ -345,4 +301,87 @@ func TestCooperativeUnlike(t *testing.T) {
 	for _, err := range errs {
 		require.ErrorContains(t, err, "draws a batch from another batch seed than worker")
 	}
+}
+
+// requireTogether checks what Together derives from the one batch against what workers drew and
+// exchanged.
+func (c *cooperating) requireTogether(t *rapid.T, s *Sampler, got [][]*Batch, i int, one *Batch) {
+	var asked [][][]uint32
+	for w := range got {
+		asked = append(asked, c.seeds[w][i])
+	}
+	p := &Parts{Workers: c.workers, Owner: c.owner, Reads: c.reads}
+	for w, have := range s.Together(p, one, asked) {
+		b := got[w][i]
+		for n, rows := range b.Dealt().Rows {
+			require.ElementsMatch(t, rows, have.Rows[n])
+			sent, taken := 0, 0
+			for q := range got {
+				if q != w {
+					sent, taken = sent+len(b.Dealt().Send[n][q]), taken+len(b.Dealt().Take[n][q])
+				}
+			}
+			require.Equal(t, []int{sent, taken}, []int{have.Sent[n], have.Taken[n]})
+		}
+		for hop := range c.config.Fanouts {
+			l, want := len(c.config.Fanouts)-1-hop, have.Hops[hop]
+			edges := 0
+			for r := range c.schema.Relations {
+				edges += len(b.Layers[l].Blocks[r].Nbr)
+			}
+			require.Equal(t, edges, want.Edges)
+			for typ := range c.schema.Types {
+				nodes := &b.Layers[l].Nodes[typ]
+				require.ElementsMatch(t, nodes.destinations(), want.Nodes[typ])
+				require.Len(t, nodes.Src, want.Sources[typ])
+				if l == 0 { // these rows are read, not computed
+					continue
+				}
+				sent, taken := 0, 0
+				for q := range got {
+					sent, taken = sent+len(b.Halos()[l].Send[typ][q]), taken+len(b.Halos()[l].Take[typ][q])
+				}
+				require.Equal(t, []int{sent, taken}, []int{want.Sent[typ], want.Taken[typ]})
+			}
+		}
+	}
+}
+
+// TestTogetherCountsMessages: IDBytes is the length of the messages that a worker sends.
+func TestTogetherCountsMessages(t *testing.T) {
+	makeKnots()
+	rapid.Check(t, func(t *rapid.T) {
+		c := anyCooperating(t)
+		c.config.GCN = false
+		c.drawn = c.drawn[:1]
+		for w := range c.lost {
+			c.lost[w] = [][]Without{nil}
+		}
+		between, sent := mail(c.workers), make([]int64, c.workers)
+		var all errgroup.Group
+		var asked [][][]uint32
+		for rank := range c.workers {
+			asked = append(asked, c.seeds[rank][0])
+			s, send := c.sampler(t, rank), between(rank)
+			p := &Parts{Rank: rank, Workers: c.workers, Owner: c.owner, Reads: c.reads}
+			p.Exchange = func(ctx context.Context, texts [][]byte) ([][]byte, error) {
+				for q := range texts {
+					if q != rank {
+						sent[rank] += int64(len(texts[q]))
+					}
+				}
+				return send(ctx, texts)
+			}
+			all.Go(func() error {
+				batches := []*Batch{new(Batch)}
+				return s.SampleCooperative(context.Background(), p, nil, batches, c.drawn, c.seeds[rank][:1])
+			})
+		}
+		require.NoError(t, all.Wait())
+		s := c.sampler(t, -1)
+		p := &Parts{Workers: c.workers, Owner: c.owner, Reads: c.reads}
+		for w, have := range s.Together(p, c.whole(t, s, 0), asked) {
+			require.Equal(t, sent[w], have.IDBytes)
+		}
+	})
 }

@@ -22,7 +22,7 @@ type drawnList struct {
 }
 
 // listsOf adds all lists of a batch to all. A list that is there must be the same.
-func listsOf(t *rapid.T, s Schema, b *Batch, all map[listOf]drawnList) {
+func listsOf(t require.TestingT, s Schema, b *Batch, all map[listOf]drawnList) {
 	for l := range b.Layers {
 		for r, ends := range s.Relations {
 			block, dst, src := &b.Layers[l].Blocks[r], &b.Layers[l].Nodes[ends.Dst], &b.Layers[l].Nodes[ends.Src]

@@ -25,13 +25,25 @@
 // one type is simulated after the other. Types without a table have no rows to cache, and only
 // count in how batches grow.
 //
-// A pass takes no memory but these arrays. As many passes run at once as there are workers, all of
+// A pass takes no memory but these arrays. As many passes run at once as there are threads, all of
 // them for one type, so the largest type decides the memory. Results do not depend on the number of
-// workers.
+// threads.
 //
 // Caches begin empty, and the requests that fill them are not counted: see [Options].Steps. The
 // topology is read from its map, so the first draws of a graph that is not in memory are slow. Run
 // ends soon after its context does, even in the middle of a draw.
+//
+// # Workers
+//
+// With [Options].Workers it counts the work of several workers of a training instead, in
+// [WorkersReport]: what each draws, reads, computes and sends in a step (table 7 there), in the ways
+// in which workers share a step, and the rows that a cache of each worker misses. Owners are the
+// ones of store.OwnersByRule. The batch of all workers and the shares are drawn, and the work of
+// owners is derived from them: no messages are exchanged. Results are the counts of the draws that
+// training makes.
+//
+// Memory: the batches of a step, twice. There is a file for each worker and table, with a block of
+// 1 MiB.
 //
 // # History
 //

@@ -10,7 +10,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// drawer draws batches in groups of one batch a worker, and passes them on in order.
+// drawer draws batches in groups of one batch a thread, and passes them on in order.
 type drawer struct {
 	data   *data.Data         // relations, and in Train the seeds of an epoch
 	order  []uint32           // the seeds in the order of the epoch
@@ -34,11 +34,11 @@ type stream struct {
 }
 
 // open finds the relations and the seeds.
-func (d *drawer) open(ds *store.Dataset, o data.Options, workers int) (err error) {
+func (d *drawer) open(ds *store.Dataset, o data.Options, threads int) (err error) {
 	if d.data, err = data.OpenToDraw(ds, o); err != nil {
 		return err
 	}
-	for range workers {
+	for range threads {
 		for i := range d.groups {
 			d.groups[i] = append(d.groups[i], new(sample.Batch))
 		}
@@ -47,18 +47,24 @@ func (d *drawer) open(ds *store.Dataset, o data.Options, workers int) (err error
 	return nil
 }
 
+// sampler makes a sampler.
+func (d *drawer) sampler(c sample.Config) *sample.Sampler {
+	lists := make([]sample.Topology, len(d.data.Relations))
+	for i, r := range d.data.Relations {
+		lists[i] = r.AtHand(false)
+	}
+	s := sample.NewTyped(d.data.Schema(), lists, c, len(d.groups[0]))
+	d.data.BringRows(s, func(r int) sample.Rows { return d.data.Relations[r].Rows() })
+	s.Guard = store.Guard
+	return s
+}
+
 // taker has a batch until it returns.
 type taker func(step int, b *sample.Batch) error
 
 // draw calls take with the batches of s, one by one and in order.
 func (d *drawer) draw(ctx context.Context, s stream, take taker) error {
-	lists := make([]sample.Topology, len(d.data.Relations))
-	for i, r := range d.data.Relations {
-		lists[i] = r.AtHand(false)
-	}
-	sampler := sample.NewTyped(d.data.Schema(), lists, s.config, len(d.groups[0]))
-	d.data.BringRows(sampler, func(r int) sample.Rows { return d.data.Relations[r].Rows() })
-	sampler.Guard = store.Guard
+	sampler := d.sampler(s.config)
 	if s.expand != nil {
 		return d.drawThrough(ctx, sampler, s, take)
 	}
@@ -117,18 +123,23 @@ func (d *drawer) drawThrough(ctx context.Context, sampler *sample.Sampler, s str
 	return nil
 }
 
+// seeds returns the seeds of a step. Steps come in order.
+func (d *drawer) seeds(s stream, step int) []uint32 {
+	at := step % s.epochSteps
+	if at == 0 {
+		copy(d.order, d.data.Train)
+		sample.Shuffle(d.order, s.seed, step/s.epochSteps+1)
+	}
+	return d.order[at*s.batch : min((at+1)*s.batch, len(d.order))]
+}
+
 // sample draws the steps of s from first on, all of one epoch, and names the place of a neighbour
 // that does not exist.
 func (d *drawer) sample(ctx context.Context, sampler *sample.Sampler, e sample.Expander, s stream, first int, group []*sample.Batch) error {
-	at := first % s.epochSteps
-	if at == 0 {
-		copy(d.order, d.data.Train)
-		sample.Shuffle(d.order, s.seed, first/s.epochSteps+1)
-	}
 	batchSeeds, seeds := make([]sample.BatchSeed, len(group)), make([][][]uint32, len(group))
 	for i := range group {
 		batchSeeds[i] = s.batchSeed(first + i)
-		seeds[i] = d.data.Seeds(d.order[(at+i)*s.batch : min((at+i+1)*s.batch, len(d.order))])
+		seeds[i] = d.data.Seeds(d.seeds(s, first+i))
 	}
 	return d.data.Place(sampler.SampleThrough(ctx, e, group, batchSeeds, seeds))
 }

@@ -276,7 +276,7 @@ func TestHistoryAgreesWithPlainOne(t *testing.T) {
 				hits += is.Hits
 			}
 			require.Positive(t, hits)
-			o.Workers = 5
+			o.Threads = 5
 			again, err := Run(context.Background(), c.ds, o)
 			require.NoError(t, err)
 			require.Empty(t, gocmp.Diff(r, again))

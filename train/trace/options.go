@@ -65,7 +65,7 @@ type Options struct {
 	// Steps is the number of batches of each trace, and Epochs bounds it as well where it is not 0.
 	// If both are 0, it is one epoch, at most 256 batches, but at least twice the largest finite κ,
 	// counted up to 1024. With History it is at least twice as many as fill the slots, which are
-	// not counted.
+	// not counted. With Workers it is 16 batches instead of 256.
 	//
 	// Requests are counted when the caches have filled: after as many batches as ask for more
 	// different rows than the largest cache holds, half of the trace at most. If whole periods of κ
@@ -83,7 +83,11 @@ type Options struct {
 	// not empty.
 	History *History `json:"history,omitempty"`
 
-	Workers int    `json:"workers"` // goroutines that draw, and passes at a time
+	// Workers counts the work of several workers of a training. Then there are no other traces, and
+	// Caches are for each worker.
+	Workers *Workers `json:"workers,omitempty"`
+
+	Threads int    `json:"threads"` // goroutines that draw, and passes at a time
 	Tmp     string `json:"tmp"`     // directory of the trace's file; empty: where the system has its temporary files
 	// Progress is called now and then with the progress of a stage, by one goroutine at a time.
 	// Default nil.
@@ -95,7 +99,7 @@ func DefaultOptions() Options {
 	return Options{
 		Samplers: []sample.Kind{sample.NS, sample.Labor0}, Fanouts: []int{15, 10}, Walk: sample.DefaultWalk, Seed: 1,
 		Kappas: []int{1, 64}, Batch: 1000, Caches: []Capacity{{Share: 0.05}, {Share: 0.2}}, Policies: Policies,
-		Workers: 2,
+		Threads: 2,
 	}
 }
 
@@ -164,7 +168,10 @@ func (o Options) Validate() error {
 	if o.History != nil {
 		errs = append(errs, o.History.validate(len(o.Fanouts)))
 	}
-	fail(o.Workers < 1 || o.Workers > 1024, "{workers} %d: from 1 to 1024", o.Workers)
+	if o.Workers != nil {
+		errs = append(errs, o.Workers.validate(o))
+	}
+	fail(o.Threads < 1 || o.Threads > 1024, "{threads} %d: from 1 to 1024", o.Threads)
 	return errors.Join(errs...)
 }
 
@@ -194,6 +201,9 @@ func (o Options) steps(epoch int) int {
 		return n
 	}
 	n = min(epoch, 256)
+	if o.Workers != nil {
+		n = min(epoch, 16)
+	}
 	for _, k := range o.Kappas {
 		n = max(n, 2*min(k, 1024))
 	}

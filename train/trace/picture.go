@@ -14,9 +14,14 @@ import (
 )
 
 // SVG draws the report as one picture: how many rows a batch reads for each of its seeds, over its
-// size and both on a logarithmic scale, and for each sampler the miss rates over κ.
+// size and both on a logarithmic scale, and for each sampler the miss rates over κ. With workers it
+// draws their rows, bytes and cold rows over their number.
 func (r *Report) SVG() []byte {
-	panels := []panel{r.growthPanel()}
+	var panels []panel
+	if len(r.Growth) > 0 || r.Workers == nil {
+		panels = append(panels, r.growthPanel())
+	}
+	panels = append(panels, r.workersPanels()...)
 	for _, kind := range r.samplers() {
 		if len(r.Traces) > 0 && len(r.Traces[0].Caches) > 0 {
 			panels = append(panels, r.missPanel(kind))
@@ -49,6 +54,9 @@ func (r *Report) title() string {
 }
 
 func (r *Report) subtitle() string {
+	if r.Workers != nil && len(r.Growth) == 0 {
+		return fmt.Sprintf("means of %d steps; hidden rows have %d columns, and gradients of weights are not counted", r.Steps, r.Workers.Hidden)
+	}
 	return fmt.Sprintf("%s: means of %d independent batches, and their 95 %% confidence intervals; "+
 		"misses: %d batches, %s, after the caches have filled", r.counted(), trials, r.Steps, r.Dependent)
 }

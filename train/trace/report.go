@@ -31,6 +31,7 @@ type Report struct {
 	Seed            uint64           `json:"seed"`
 
 	History *HistoryReport `json:"history,omitempty"` // of runs that use hidden rows again
+	Workers *WorkersReport `json:"workers,omitempty"`
 
 	Caches []Size   `json:"caches"` // with several types, the caches of all types together
 	Growth []Growth `json:"growth"` // by sampler, then by batch size

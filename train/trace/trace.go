@@ -15,8 +15,8 @@ import (
 )
 
 // Run draws from ds and simulates as o asks. It holds 8 bytes a seed and, while it draws, the
-// batches of its workers. Each worker takes up to 4 bytes a node to number nodes. Afterwards it
-// holds as many of the passes that the package comment describes as there are workers, all for the
+// batches of its threads. Each thread takes up to 4 bytes a node to number nodes. Afterwards it
+// holds as many of the passes that the package comment describes as there are threads, all for the
 // same type. On disk it takes 4 bytes for each request of one sampler and κ. For Options.History
 // see the package comment, too.
 func Run(ctx context.Context, ds *store.Dataset, o Options) (*Report, error) {
@@ -34,6 +34,9 @@ func Run(ctx context.Context, ds *store.Dataset, o Options) (*Report, error) {
 		if err := r.growth(ctx, kind); err != nil {
 			return nil, err
 		}
+	}
+	if o.Workers != nil {
+		return &r.report, r.together(ctx)
 	}
 	if o.History != nil {
 		if err := r.histories(ctx); err != nil {
@@ -93,7 +96,7 @@ func (r *run) check(ctx context.Context, ds *store.Dataset) error {
 // open finds the data to draw from, and begins the report.
 func (r *run) open(ds *store.Dataset) (err error) {
 	options := data.Options{Split: r.Split, Target: r.Target, Relation: r.Relation, Inputs: r.Inputs, EdgeInputs: r.EdgeInputs}
-	if err := r.drawer.open(ds, options, r.Workers); err != nil {
+	if err := r.drawer.open(ds, options, r.Threads); err != nil {
 		return err
 	}
 	if r.ofRelation, err = r.data.OfRelation(r.RelationFanouts); err != nil {
@@ -338,7 +341,7 @@ func (r *run) simulate(ctx context.Context, t *table, requests *requests, from i
 	var mu sync.Mutex // of misses and done
 	all := func(passes []pass) error {
 		g, ctx := errgroup.WithContext(ctx)
-		g.SetLimit(r.Workers)
+		g.SetLimit(r.Threads)
 		for _, p := range passes {
 			g.Go(func() error {
 				s, err := p.start()

@@ -176,7 +176,7 @@ func TestReportAgreesWithPlainOne(t *testing.T) {
 		require.Equal(t, plainOverlap(plainTrace(t, ds, drifting, kind, 6, 23), 1), r.Traces[0].Overlap, "drifting draws have no groups")
 	}
 	for _, workers := range []int{1, 3, 40} {
-		o.Workers = workers
+		o.Threads = workers
 		again, err := Run(context.Background(), ds, o)
 		require.NoError(t, err)
 		require.Empty(t, cmp.Diff(r, again))
@@ -334,9 +334,9 @@ func TestValidate(t *testing.T) {
 			"{fanout} a -2: at least 0, or -1 for every neighbour\n{fanout} b has 1 numbers and {layers} is 2: one a layer"},
 		{func(o *Options) { o.Samplers, o.RelationFanouts = sample.Kinds, map[string][]int{"a": {2, -1}} },
 			"{fanout} -1: {sampler} rw needs a number of neighbours, since walks never end by themselves"},
-		{func(o *Options) { o.Batch, o.Steps, o.Epochs, o.Workers = 0, -1, -1, 0 },
+		{func(o *Options) { o.Batch, o.Steps, o.Epochs, o.Threads = 0, -1, -1, 0 },
 			"{batch} 0: from 1 to 2147483647\n{steps} -1: from 1 to 2147483647, or 0 for as many as fit the other flags\n" +
-				"{epochs} -1: from 1 to 2147483647, or 0 for no bound\n{workers} 0: from 1 to 1024"},
+				"{epochs} -1: from 1 to 2147483647, or 0 for no bound\n{threads} 0: from 1 to 1024"},
 		{func(o *Options) { o.Growth = []int{0} }, "{batches} 0: from 1 to 2147483647"},
 		{func(o *Options) { o.Poisson, o.Samplers = true, []sample.Kind{sample.NS} }, "{poisson} goes with labor0 among {samplers}"},
 		{func(o *Options) { o.Smoothed, o.Samplers = true, []sample.Kind{sample.NS, sample.RW} },

@@ -154,7 +154,7 @@ func TestTypedReportAgreesWithPlainOne(t *testing.T) {
 	require.InEpsilonSlice(t, growth, hops, 1e-12)
 
 	for _, workers := range []int{1, 3, 40} {
-		o.Workers = workers
+		o.Threads = workers
 		again, err := Run(context.Background(), ds, o)
 		require.NoError(t, err)
 		require.Empty(t, cmp.Diff(r, again))
