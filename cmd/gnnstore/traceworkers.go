@@ -58,7 +58,7 @@ func printTraceWorkers(w io.Writer, r *trace.Report) {
 	tabulate(w, rows)
 	printWorkersCold(w, r, head, line)
 	for _, kind := range r.Workers.Alone() {
-		printf(w, "note: %s compares lists, which have different owners, so only %s is counted\n",
+		printf(w, "note: with %s only %s is counted: owners' draws do not follow from one batch\n",
 			kind, trace.Independent)
 	}
 }

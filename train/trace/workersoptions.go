@@ -37,7 +37,7 @@ const mostWorkers = 256
 // DefaultWorkers counts no workers yet: Most is to be set.
 func DefaultWorkers() Workers { return Workers{Hidden: 128} }
 
-// takes reports whether a sampler goes with a way.
+// takes reports whether a sampler's draws in a way follow from the draws of the batch of all workers.
 func (w Way) takes(kind sample.Kind) bool {
 	return w == Independent || kind != sample.LaborStar && !kind.Walks()
 }
@@ -79,8 +79,11 @@ func (w *Workers) validate(o Options) error {
 		fail(!known, "{parallel} %s: there are %s", way, sample.Names(Ways))
 		for _, kind := range o.Samplers {
 			refused := known && slices.Contains(sample.Kinds, kind) && !way.takes(kind)
-			fail(refused, "{parallel} %s: {samplers} %s compares lists, which have different owners; "+
-				"take {parallel} %s, or ns or labor0", way, kind, Independent)
+			why := "compares lists, which have different owners"
+			if way == Cooperative && kind == sample.LaborStar {
+				why = "draws otherwise on each worker, and here all counts are of one batch"
+			}
+			fail(refused, "{parallel} %s: {samplers} %s %s; take {parallel} %s, or ns or labor0", way, kind, why, Independent)
 		}
 	}
 	return errors.Join(errs...)
