@@ -210,3 +210,17 @@ func TestCooperativeWeighed(t *testing.T) {
 	_, err = byWorkers(t, ds, 3, o, scratch(t), nil)
 	require.ErrorContains(t, err, "take {eval} full")
 }
+
+// TestCooperativeHalves: hidden rows in float16 change results a little, and take fewer bytes.
+func TestCooperativeHalves(t *testing.T) {
+	ds, o := open(t, storetest.Communities(600, 4, 8, 16, 2)), cooperative(small())
+	o.Epochs, o.Dropout, o.LR, o.Hidden = 2, 0, 1e-3, 64
+	want := sameBy(t, ds, 3, o)
+	o.HaloDtype = "f16"
+	got := sameBy(t, ds, 3, o)
+	require.NotEqual(t, want.ParamsXXH3, got.ParamsXXH3)
+	require.InEpsilonSlice(t, want.Losses, got.Losses, 1e-3)
+	require.Less(t, sumOf(got.Workers.SentBytes), sumOf(want.Workers.SentBytes))
+	o.Parallel, o.Dist = run.ByParts, "local:3"
+	require.ErrorContains(t, o.Validate(), "{halo_dtype} f16: only with {parallel} cooperative")
+}

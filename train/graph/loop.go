@@ -95,6 +95,7 @@ func (t *trainer) launch(ctx context.Context, b *pipeline.Gathered, epoch int) (
 	}
 	at := dist.At{Epoch: epoch, Step: b.Step}
 	if in.Cooperation != nil {
+		in.Half = t.HaloDtype == "f16"
 		in.Swap = func(send [][]byte) ([][]byte, error) { return t.Hooks.Group.Exchange(ctx, at, send) }
 	}
 	if err := t.step.Compute(in); err != nil {

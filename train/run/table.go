@@ -470,6 +470,9 @@ var Table = setting.Table[Options]{
 			"parts, owners: each node has one, which draws its neighbours and sends its features; cooperative, owners, which also " +
 			"compute their nodes and send hidden rows, so that nothing is computed twice; auto, one that is estimated to take " +
 			"less than 0.7 times as long as the ways before it. Results are the same, but for the last bits with cooperative"},
+	{Key: "halo_dtype", For: spread,
+		In:   func(o *Options) value { return setting.Word(&o.HaloDtype, "f16").Or("f32", "") },
+		Help: "how cooperative workers send hidden rows: f32, or f16, which takes half and rounds them; their gradients are sent in f32"},
 	{Key: "dist_timeout", For: spread, Free: anyTime,
 		In:   func(o *Options) value { return setting.Parsed(&o.DistTimeout, time.ParseDuration) },
 		Help: "how long a worker waits for the others before the run fails, as 90s or 10m; 0s: for ever"},

@@ -13,13 +13,16 @@ import (
 )
 
 // WorkerOptions says by how many workers a run is trained, and how they are connected. Only the
-// number of workers affects results.
+// number of workers, Cooperative and HaloDtype affect results.
 type WorkerOptions struct {
 	// Dist is as dist.ParseWay reads it; empty: one worker.
 	Dist string `json:"dist,omitempty"`
 	// Parallel names the way in which workers share a step: Independent, the default, ByParts,
 	// Cooperative, or AutoParallel. A run records the way that AutoParallel has become.
 	Parallel string `json:"parallel,omitempty"`
+	// HaloDtype is the type in which Cooperative workers send hidden rows: "f32", as empty, or
+	// "f16", which takes half and rounds them. Gradients are sent in float32.
+	HaloDtype string `json:"halo_dtype,omitempty"`
 	// DistTimeout bounds the time that a worker waits for the others. MPILibrary is a file: see
 	// dist.Options.
 	DistTimeout time.Duration `json:"dist_timeout,omitempty"`
@@ -118,6 +121,8 @@ func (o Options) validateWorkers() []error {
 		fail(kind == sample.LaborStar && o.Parallel == ByParts || kind == sample.RW, "{parallel} %s: {sampler} %s compares lists, which have different "+
 			"owners%s", o.Parallel, kind, instead)
 	}
+	fail(o.HaloDtype != "" && o.Parallel != Cooperative, "{halo_dtype} %s: only with {parallel} %s hidden rows are sent; "+
+		"leave it out", o.HaloDtype, Cooperative)
 	fail(o.DistTimeout < 0, "{dist_timeout} %v: at least 0, which is for ever", o.DistTimeout)
 	return errs
 }

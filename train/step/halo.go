@@ -1,7 +1,9 @@
 package step
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/model"
@@ -15,6 +17,8 @@ type Cooperation struct {
 	// Swap sends send[q] to worker q, and returns the bytes that come from each worker. They are
 	// lent until the next call. Nil: nothing is exchanged, as in a rehearsal.
 	Swap func(send [][]byte) ([][]byte, error)
+	// Half has rows be sent in float16. Their gradients are sent in float32.
+	Half bool
 }
 
 // cooperating is the state of a step of a Cooperation.
@@ -23,6 +27,8 @@ type cooperating struct {
 	feed  *Feed
 	halos [][]tape.Halo // by layer and type
 	send  [][]byte
+	bits  []uint16  // of rows in float16
+	rows  []float32 // from float16
 	err   error // of the first Swap that failed; there is none after it
 }
 
@@ -38,9 +44,9 @@ func (s *Stepper) cooperate(in Input) (c *cooperating, exchange func(l int, x mo
 		forth := true
 		return s.Tape.Exchange(x, c.halos[l], cols, func(send, come []kernels.Tensor) {
 			if forth {
-				c.swap(send, h.Send, come, h.Take)
+				c.swap(send, h.Send, come, h.Take, c.Half)
 			} else {
-				c.swap(send, h.Take, come, h.Send)
+				c.swap(send, h.Take, come, h.Send, false)
 			}
 			forth = false
 		})
@@ -48,8 +54,8 @@ func (s *Stepper) cooperate(in Input) (c *cooperating, exchange func(l int, x mo
 }
 
 // swap exchanges rows, a matrix a type. of and from list, by type and worker, the rows to send and
-// to come.
-func (c *cooperating) swap(send []kernels.Tensor, of [][][]uint32, come []kernels.Tensor, from [][][]uint32) {
+// to come. half has them be sent in float16.
+func (c *cooperating) swap(send []kernels.Tensor, of [][][]uint32, come []kernels.Tensor, from [][][]uint32, half bool) {
 	if c.Swap == nil || c.err != nil {
 		return
 	}
@@ -67,7 +73,7 @@ func (c *cooperating) swap(send []kernels.Tensor, of [][][]uint32, come []kernel
 		c.err = c.feed.Read(x, func(b []byte) error {
 			for q, rows := range of[t] {
 				n := 4 * x.Cols * len(rows)
-				c.send[q], b = append(c.send[q], b[:n]...), b[n:]
+				c.send[q], b = c.appendRows(c.send[q], b[:n], half), b[n:]
 			}
 			return nil
 		})
@@ -87,11 +93,15 @@ func (c *cooperating) swap(send []kernels.Tensor, of [][][]uint32, come []kernel
 		c.err = c.feed.staging.Fill(x, func(dst []byte) error {
 			for q, rows := range from[t] {
 				n := 4 * x.Cols * len(rows)
-				if len(rest[q]) < n {
+				sent := n
+				if half {
+					sent /= 2
+				}
+				if len(rest[q]) < sent {
 					return fmt.Errorf("worker %d sends %d bytes of hidden rows; more were expected", q, len(came[q]))
 				}
-				copy(dst, rest[q][:n])
-				rest[q], dst = rest[q][n:], dst[n:]
+				c.copyRows(dst[:n], rest[q][:sent], half)
+				rest[q], dst = rest[q][sent:], dst[n:]
 			}
 			return nil
 		})
@@ -103,6 +113,38 @@ func (c *cooperating) swap(send []kernels.Tensor, of [][][]uint32, come []kernel
 		if len(rest[q]) > 0 {
 			c.err = fmt.Errorf("worker %d sends %d bytes of hidden rows too many", q, len(rest[q]))
 		}
+	}
+}
+
+// appendRows appends rows to text, as they are or in float16.
+func (c *cooperating) appendRows(text, rows []byte, half bool) []byte {
+	if !half {
+		return append(text, rows...)
+	}
+	c.rows, c.bits = resize(c.rows, len(rows)/4), resize(c.bits, len(rows)/4)
+	for i := range c.rows {
+		c.rows[i] = math.Float32frombits(binary.LittleEndian.Uint32(rows[4*i:]))
+	}
+	kernels.Float32ToHalf(c.bits, c.rows)
+	for _, bits := range c.bits {
+		text = binary.LittleEndian.AppendUint16(text, bits)
+	}
+	return text
+}
+
+// copyRows fills dst with the rows that appendRows appended.
+func (c *cooperating) copyRows(dst, text []byte, half bool) {
+	if !half {
+		copy(dst, text)
+		return
+	}
+	c.rows, c.bits = resize(c.rows, len(dst)/4), resize(c.bits, len(dst)/4)
+	for i := range c.bits {
+		c.bits[i] = binary.LittleEndian.Uint16(text[2*i:])
+	}
+	kernels.HalfToFloat32(c.rows, c.bits)
+	for i, x := range c.rows {
+		binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(x))
 	}
 }
 

@@ -37,7 +37,8 @@ const mostWorkers = 256
 // DefaultWorkers counts no workers yet: Most is to be set.
 func DefaultWorkers() Workers { return Workers{Hidden: 128} }
 
-// takes reports whether a sampler's draws in a way follow from the draws of the batch of all workers.
+// takes reports whether a sampler's draws in a way follow from the draws of the batch of all
+// workers.
 func (w Way) takes(kind sample.Kind) bool {
 	return w == Independent || kind != sample.LaborStar && !kind.Walks()
 }
