@@ -29,7 +29,7 @@ type cooperating struct {
 	send  [][]byte
 	bits  []uint16  // of rows in float16
 	rows  []float32 // from float16
-	err   error // of the first Swap that failed; there is none after it
+	err   error     // of the first Swap that failed; there is none after it
 }
 
 // cooperate returns the Exchange of a step of in, or nil if one worker computes it. It uploads the
@@ -55,7 +55,9 @@ func (s *Stepper) cooperate(in Input) (c *cooperating, exchange func(l int, x mo
 
 // swap exchanges rows, a matrix a type. of and from list, by type and worker, the rows to send and
 // to come. half has them be sent in float16.
-func (c *cooperating) swap(send []kernels.Tensor, of [][][]uint32, come []kernels.Tensor, from [][][]uint32, half bool) {
+func (c *cooperating) swap(
+	send []kernels.Tensor, of [][][]uint32, come []kernels.Tensor, from [][][]uint32, half bool,
+) {
 	if c.Swap == nil || c.err != nil {
 		return
 	}
