@@ -437,6 +437,11 @@ func (s *Sampler) normalizeAll(ctx context.Context, p *Parts, batches []*Batch) 
 			}
 			return of[0] - less.edges, of[1] - less.selves
 		})
+		for l := range b.Layers {
+			if !d.RevEdges { // reverses were made without weights, and so without RevEdge
+				d.reverse(&d.schema, b, l)
+			}
+		}
 		return nil
 	})
 }
