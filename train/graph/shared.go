@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -442,7 +441,10 @@ func (c *core) chooseParallel(ctx context.Context, b *sample.Batch, m []tiers.Me
 		c.Parallel = run.Independent
 		return nil
 	}
-	choice := c.onlyWay()
+	choice, err := c.onlyWay()
+	if err != nil {
+		return err
+	}
 	if choice == nil {
 		all, link, machine, err := c.costsOfAll(ctx, b, m)
 		if err != nil {
@@ -459,22 +461,26 @@ func (c *core) chooseParallel(ctx context.Context, b *sample.Batch, m []tiers.Me
 	return nil
 }
 
-// onlyWay returns the choice of a way if the others are refused, or nil.
-func (c *core) onlyWay() *run.ParallelChoice {
+// onlyWay returns the choice of a way if the others are refused, or nil. The error says why all are
+// refused.
+func (c *core) onlyWay() (*run.ParallelChoice, error) {
 	var left []string
-	why := ""
+	var why error
 	for _, way := range run.ParallelWays {
-		if _, err := c.Options.InWay(way, c.data.Learns()); err != nil {
-			why = cmp.Or(why, err.Error())
-			continue
+		if _, err := c.Options.InWay(way, c.data.Learns()); err == nil {
+			left = append(left, way)
+		} else if why == nil {
+			why = err
 		}
-		left = append(left, way)
 	}
-	if len(left) != 1 {
-		return nil
+	if len(left) == 0 {
+		return nil, why
 	}
-	why = fmt.Sprintf("{parallel} %s: the other ways are refused: %s", left[0], why)
-	return &run.ParallelChoice{Way: left[0], Reason: why}
+	if len(left) > 1 {
+		return nil, nil
+	}
+	text := fmt.Sprintf("{parallel} %s: the other ways are refused: %s", left[0], why)
+	return &run.ParallelChoice{Way: left[0], Reason: strings.ReplaceAll(text, "\n", "; ")}, nil
 }
 
 // costsOfAll measures what the ways cost each worker, and the link between them.

@@ -161,7 +161,11 @@ func (s *settling) relations(of Size) {
 	}
 	choose(s, "n3", &s.N3, 0.1)
 	if of.Nodes <= manyNodes && s.Left["negatives"] && s.Left["loss"] && s.Left["corrupt"] {
-		choose(s, "negatives", &s.Negatives, task.All)
+		all := task.All
+		if s.Spread() { // each worker would score all nodes
+			all = task.Shared + ":64"
+		}
+		choose(s, "negatives", &s.Negatives, all)
 		choose(s, "loss", &s.Loss, task.CE)
 		choose(s, "corrupt", &s.Corrupt, task.CorruptBoth)
 	}

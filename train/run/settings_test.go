@@ -95,6 +95,15 @@ func TestGivenSettingsStay(t *testing.T) {
 	require.Nil(t, kg.Settle(Size{Examples: 1959, Nodes: 135, Pairs: 135 * 135, Relations: 46, Learnt: true}))
 	require.NotEqual(t, task.All, kg.Negatives)
 
+	for dist, want := range map[string]string{"": task.All, "local:2": task.Shared + ":64"} {
+		kg = allLeft()
+		kg.Task, kg.Layers, kg.Fanouts, kg.Decoder, kg.Dist = LinkTask, 0, nil, model.ComplEx, dist
+		kg = kg.WithDefaults()
+		require.NotNil(t, kg.Settle(Size{Examples: 1959, Nodes: 135, Pairs: 135 * 135, Relations: 46, Learnt: true}))
+		require.Equal(t, want, kg.Negatives, "several workers cannot score all nodes")
+		require.NoError(t, kg.Validate())
+	}
+
 	o = DefaultOptions()
 	require.Nil(t, o.Settle(small), "options of a program, which has given all of them")
 	o = allLeft()
