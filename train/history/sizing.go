@@ -62,7 +62,7 @@ func (z *Sizing) Add(b *sample.Batch, rowBytes []int64) {
 		}
 	}
 	inputs := b.Inputs()
-	if b.Halos() != nil { // other workers' rows count there
+	if b.Halos() != nil { // each row counts once, at its owner
 		inputs = b.Reads()
 	}
 	for n, ids := range inputs {
@@ -75,7 +75,7 @@ func (z *Sizing) Add(b *sample.Batch, rowBytes []int64) {
 	}
 }
 
-// Sums returns what the batches add up to, for Merge.
+// Sums returns the sums over the batches, for Merge.
 func (z *Sizing) Sums() []float64 {
 	all := append([]float64{z.bytes}, z.live...)
 	for _, c := range z.candidates {
@@ -86,9 +86,9 @@ func (z *Sizing) Sums() []float64 {
 	return all
 }
 
-// Merge replaces what the batches add up to by the Sums of several workers, added up and divided by
-// of, so that all of them keep rows of the same nodes. of is 1 for workers that share one batch,
-// and the number of workers if each has its own. Each has a Sizing of the same nodes.
+// Merge replaces the sums over the batches by the Sums of all workers, added up and divided by of.
+// Then all workers keep rows of the same nodes. of is 1 if workers share each batch, and the number
+// of workers if each has batches of its own. Each has a Sizing of the same nodes.
 func (z *Sizing) Merge(workers [][]float64, of float64) error {
 	merged := make([]float64, len(z.Sums()))
 	for p, sums := range workers {
