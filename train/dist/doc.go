@@ -14,7 +14,7 @@
 // With [Host.SetTopology] an exchange of large messages goes in rounds, so that no two messages are
 // on one link at the same time. A round is that operation, too, in which only some pairs have
 // bytes. A process begins a round once its own messages of the round before have arrived. It does
-// not wait for other processes.
+// not wait for messages between other processes.
 //
 // # How a run ends
 //

@@ -34,7 +34,7 @@ func (m model) join(a, b string, bytesPerSecond float64) {
 	}
 }
 
-// PCIe returns switches under one root, and under each switch the number of GPUs that each gives.
+// PCIe returns GPUs under switches under one root. each is the number of GPUs of a switch.
 func PCIe(switches, each int, bytesPerSecond float64) *Topology {
 	m := newModel("PCIe, %d switches of %d", switches, each)
 	for i, w := range m.gpus(switches * each) {

@@ -150,8 +150,8 @@ func (t *Topology) alone(pair Pair, bytes [][]int64) (seconds float64) {
 	return seconds
 }
 
-// OneShot estimates the time of sending everything at once. The slowest lane decides. n
-// messages on one lane take 1 + contention·(n-1) times as long together as one after the other.
+// OneShot estimates the time of sending everything at once. The slowest lane decides.
+// n messages on one lane take 1 + contention·(n-1) times as long together as one after the other.
 // With a contention of 0 no rounds are faster.
 func (t *Topology) OneShot(bytes [][]int64, contention float64) (seconds float64) {
 	for _, l := range t.loads(bytes) {
