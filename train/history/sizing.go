@@ -86,17 +86,18 @@ func (z *Sizing) Sums() []float64 {
 	return all
 }
 
-// Merge replaces the sums over the batches by the Sums of all workers, added up and divided by of.
-// Then all workers keep rows of the same nodes. of is 1 if workers share each batch, and the number
-// of workers if each has batches of its own. Each has a Sizing of the same nodes.
-func (z *Sizing) Merge(workers [][]float64, of float64) error {
+// Merge replaces the sums over the batches by the Sums of all workers, added up and divided by
+// divisor. Then all workers choose the same nodes to keep. divisor is 1 if workers share each
+// batch, and the number of workers if each has batches of its own. Each has a Sizing of the same
+// nodes.
+func (z *Sizing) Merge(workers [][]float64, divisor float64) error {
 	merged := make([]float64, len(z.Sums()))
 	for p, sums := range workers {
 		if len(sums) != len(merged) {
 			return fmt.Errorf("history: worker %d has %d sums of batches, and there are %d here", p, len(sums), len(merged))
 		}
 		for i, x := range sums {
-			merged[i] += x / of
+			merged[i] += x / divisor
 		}
 	}
 	rest := merged[1+copy(z.live, merged[1:]):]
