@@ -47,9 +47,9 @@ func newTrace() *cobra.Command {
 			"--history says what train --history would save: the same batches are drawn with the nodes left out whose hidden rows are there.\n" +
 			"Nothing is trained, so that chance says which gradients are small. With --window-memory it plans what the disk does, too. It draws with\n" +
 			"ns and κ 1 unless told otherwise, and leaves out how batches grow and caches unless --batches, --cache or --policies are given.\n\n" +
-			"--workers V says what each of 1, 2, 4 … V workers would draw, read, compute and send in a step, in the\n" +
-			"ways of train --parallel. Each worker has caches of its own; static, the default here, holds the first\n" +
-			"of its rows. It draws 16 steps with κ 1 unless told otherwise, and no growth without --batches.",
+			"--workers V prints what each of 1, 2, 4 … V workers would draw, read, compute and send in a step, in each\n" +
+			"way of train --parallel. Each worker has caches of its own; static, the default here, holds the first of\n" +
+			"the rows that it owns. Unless told otherwise it draws 16 steps with κ 1 and leaves out how batches grow.",
 		Example: "  gnnstore trace arxiv.gnn\n" +
 			"  gnnstore trace arxiv.gnn --workers 8 --fanout 10,10,10 --batch 1024 --svg workers.svg\n" +
 			"  gnnstore trace arxiv.gnn --samplers ns,labor0,labor-star,rw --kappa 1,64,256 --cache 5%,20% --json\n" +

@@ -154,15 +154,15 @@ var traceTable = setting.Table[traceOptions]{
 
 	{Key: "workers", Group: "Workers",
 		In: func(o *traceOptions) setting.Value { return setting.Int(&o.workers.Most) },
-		Help: "report what each of 1, 2, 4 … and so many workers would draw, read, compute and send in a step of " +
-			"{batch} seeds, as train --dist does; {cache} is for each worker (default none)"},
+		Help: "report what each of 1, 2, 4 … up to so many workers would draw, read, compute and send in a step of " +
+			"{batch} seeds, as with train --dist; {cache} is for each worker (default none)"},
 	{Key: "parallel", For: traceWorkers,
 		In: func(o *traceOptions) setting.Value {
 			return setting.Each(&o.workers.Ways, func(w *trace.Way) *setting.Text {
 				return setting.Hint(setting.Word(w), trace.Ways...)
 			})
 		},
-		Help: "workers: ways of sharing a step: " + setting.OneOf(trace.Ways) + " (default all of them)"},
+		Help: "workers: ways of sharing a step: " + setting.OneOf(trace.Ways) + " (default all that each sampler goes with)"},
 
 	{Key: "threads", Group: "The report",
 		In:   func(o *traceOptions) setting.Value { return setting.Int(&o.Threads) },

@@ -20,7 +20,7 @@ func printTraceWorkers(w io.Writer, r *trace.Report) {
 	last := len(r.Fanouts)
 	printf(w, "\na step of %s seeds, fanout %s, a mean of %s steps. Of each hop, mean / largest of a worker:\n",
 		count(int64(r.Batch)), run.FanoutText(r.Fanouts, r.RelationFanouts), count(int64(r.Steps)))
-	printf(w, "nodes that it computes (of hop %d: rows that it reads), different nodes that it finds,\n", last)
+	printf(w, "nodes that it computes (at hop %d: rows that it reads), different nodes that it finds,\n", last)
 	fmt.Fprintln(w, "how many of these other workers own, and edges that it draws:")
 	rows := [][]string{slices.Concat(head, []string{"hop", "nodes", "found", "of others", "edges"})}
 	for i := range r.Workers.Counts {
@@ -41,9 +41,9 @@ func printTraceWorkers(w io.Writer, r *trace.Report) {
 	}
 	tabulate(w, rows)
 
-	printf(w, "\nof the worker with most, a step: lists that it draws from, all neighbours in them, rows that it reads;\n"+
-		"bytes that it sends, without gradients of weights: rows, hidden rows of %s columns and their gradients,\n"+
-		"drawn neighbours, ids, and all:\n",
+	printf(w, "\na step of the worker with most: lists that it draws from, all neighbours in them, rows that it reads,\n"+
+		"rows that all workers read; then bytes that it sends, without gradients of weights: rows, hidden rows of\n"+
+		"%s columns and their gradients, drawn neighbours, ids, and all of these:\n",
 		count(int64(r.Workers.Hidden)))
 	counted := []string{"lists", "neighbours", "rows", "all workers", "sent: rows", "hidden", "drawn", "ids", "all"}
 	rows = [][]string{slices.Concat(head, counted)}
@@ -90,7 +90,7 @@ func printWorkersCold(
 	if rows == nil {
 		return
 	}
-	fmt.Fprintln(w, "\ncold rows a step, which caches miss: of all workers, and of the one that misses most:")
+	fmt.Fprintln(w, "\ncold rows, which caches miss in a step: of all workers, and of the one that misses most:")
 	tabulate(w, rows)
 }
 

@@ -179,7 +179,8 @@ type start struct {
 	Record []byte `json:"record,omitempty"` // of a run that is resumed
 	Done   bool   `json:"done,omitempty"`   // and that has ended
 	Parts  int    `json:"parts,omitempty"`  // of the dataset, if each worker has a part
-	// Topology is the file of --topology. Process 0 alone reads it, so that rounds are the same.
+	// Topology is the file of --topology. Only process 0 reads it, so all processes have the same
+	// rounds.
 	Topology *topologyFile `json:"topology,omitempty"`
 }
 
@@ -294,7 +295,7 @@ func trainProcesses(cmd *cobra.Command, dataset string, o *trainOptions, workers
 	return o.trainBy(ctx, host, stdout, stderr, dataset, openDir)
 }
 
-// topologyFile is a file of links between workers, as it was read.
+// topologyFile is a file of links between workers: its path, and its text as it was read.
 type topologyFile struct {
 	Path string `json:"path"`
 	Text []byte `json:"text"`
@@ -315,7 +316,7 @@ func readTopology(path string) (*topologyFile, error) {
 	return &topologyFile{path, text}, nil
 }
 
-// readBounded reads a file, up to so many bytes.
+// readBounded reads at most so many bytes of a file.
 func readBounded(path string, most int64) ([]byte, error) {
 	f, err := store.OpenFile(path)
 	if err != nil {
@@ -325,7 +326,8 @@ func readBounded(path string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// exchangeBy makes the workers of host exchange in the rounds of a topology; nil: all at once.
+// exchangeBy makes the workers of host exchange in the rounds of a topology. Nil: all messages go
+// at once.
 func (o *trainOptions) exchangeBy(host *dist.Host, file *topologyFile) error {
 	if o.Topology = ""; file == nil {
 		return nil

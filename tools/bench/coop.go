@@ -48,9 +48,9 @@ type fromOwners struct {
 
 // countWorkers counts what each of several workers draws for its share of a step's seeds, alone,
 // and what workers ask each other for where each owns nodes: by the rule, at random, and as
-// directories of parts of the same dataset have them. Then it counts what they draw, read and
+// directories of parts of the same dataset have them. Then it counts what workers draw, read and
 // compute together. No step is trained. The counts follow from the seeds, so there are no turns.
-// With -check it compares what is known of the counts.
+// With -check, counts that differ from the known ones are an error.
 func countWorkers(ctx context.Context, c *comparison) error {
 	d, err := data.OpenToDraw(c.ds, data.Options{})
 	if err != nil {

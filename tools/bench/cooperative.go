@@ -13,16 +13,16 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// cooperation has the counts of workers that draw, read and compute together: a mean over workers
-// and the worker with most, by column of coopColumns.
+// cooperation has the counts of workers that draw, read and compute together, by column of
+// coopColumns: the mean over workers, and the count of the worker with most.
 type cooperation struct {
 	mean, largest []float64
 	cold          float64 // rows of all workers
 }
 
-// coopColumns are counts of a worker. S^l are its own nodes l edges from the seeds; of the last, it
-// reads the rows. S̃^l are the nodes that it finds, and c·S̃^l the ones of other owners. E^l are
-// the edges that it draws from S^l.
+// coopColumns names the counts of a worker. S^l counts its own nodes l edges from the seeds; of the
+// last hop they are the rows that it reads. S̃^l counts the different nodes that it finds, and
+// c·S̃^l the nodes among them that other workers own. E^l counts the edges that it draws from S^l.
 var coopColumns = []string{
 	"S³", "cS̃³", "S̃³", "E²", "S²", "cS̃²", "S̃²", "E¹", "S¹", "cS̃¹", "lists", "neighbours",
 }
@@ -90,7 +90,7 @@ func countTogether(
 	return n, nil
 }
 
-// add adds a step.
+// add adds the counts of a step; batches has the batch of each worker.
 func (n *cooperation) add(d *data.Data, deal *dealing, batches []*sample.Batch) {
 	hot := uint32(coopHot * float64(d.Types[0].Nodes))
 	largest := make([]float64, len(coopColumns))
@@ -132,8 +132,8 @@ func (n *cooperation) add(d *data.Data, deal *dealing, batches []*sample.Batch) 
 	}
 }
 
-// sameLists returns an error unless batches have the lists of one, each of them once, and read its
-// rows, each of them once.
+// sameLists returns an error unless batches together have the lists of one, each list once, and
+// read as many rows as one does.
 func sameLists(batches []*sample.Batch, one *sample.Batch) error {
 	rows := 0
 	for _, b := range batches {
@@ -171,9 +171,9 @@ func sameLists(batches []*sample.Batch, one *sample.Batch) error {
 	return nil
 }
 
-// knownCoop has the counts of the worker with most on ogbn-arxiv, undirected and ordered by degree.
-// They were counted by a trial, before there was SampleCooperative. Thousands, by column; the last
-// are cold rows.
+// knownCoop has the counts of the worker with most, in thousands by column, and the cold rows of
+// all workers, on ogbn-arxiv, undirected and ordered by degree. A trial counted them before there
+// was SampleCooperative.
 var knownCoop = []struct {
 	kind    sample.Kind
 	workers int
@@ -192,10 +192,11 @@ var knownCoop = []struct {
 	{sample.Labor0, 8, map[string]float64{"S³": 8.9}, 31},
 }
 
-// coopTolerance is the share by which counts may differ from the known ones.
+// coopTolerance is the share by which a count may differ from the known one.
 const coopTolerance = 0.02
 
-// check compares counts by the rule on ogbn-arxiv with the known ones.
+// check returns an error if a count differs from the known one. The counts are of ogbn-arxiv, with
+// owners by the rule.
 func (n *cooperation) check(kind sample.Kind, workers int) error {
 	for _, known := range knownCoop {
 		if known.kind != kind || known.workers != workers {
@@ -221,8 +222,9 @@ func (n *cooperation) check(kind sample.Kind, workers int) error {
 	return nil
 }
 
-// printTogether prints the counts of workers that draw together, by sampler and dealing. alone has
-// the cold rows of workers that each read for themselves, by sampler and number of workers.
+// printTogether counts workers that draw together, and prints the counts by sampler and dealing.
+// alone has the cold rows of workers that each read for themselves, by sampler and number of
+// workers.
 func printTogether(
 	ctx context.Context, c *comparison, d *data.Data, deals []*dealing, alone map[sample.Kind]map[int]float64,
 ) error {

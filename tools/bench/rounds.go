@@ -10,7 +10,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/dist/rounds"
 )
 
-// contentions are the ρ that sending everything at once is estimated for.
+// contentions are the values of ρ for which sending everything at once is estimated.
 var contentions = []float64{0, 0.05, 0.1, 0.2}
 
 // roundsBytes is the mean length of a message, and roundsDraws the number of times that random
@@ -20,7 +20,7 @@ const (
 	roundsDraws = 100
 )
 
-// roundsLengths draws lengths of messages in different ways, from the mean.
+// roundsLengths has ways to draw the lengths of messages, as multiples of the mean.
 var roundsLengths = []struct {
 	name string
 	draw func(r *rand.Rand) float64
@@ -57,8 +57,8 @@ func modelRounds(_ context.Context, c *comparison) error {
 	return nil
 }
 
-// modelLengths returns the rest of a row: milliseconds, and the contention from which on rounds are
-// faster.
+// modelLengths returns the numbers of a row: milliseconds, and the contention above which rounds
+// are faster.
 func modelLengths(t *rounds.Topology, draw func(r *rand.Rand) float64) string {
 	var longest, fixed, random, evenLongest, evenFixed float64
 	once := make([]float64, len(contentions))

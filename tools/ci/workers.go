@@ -262,7 +262,8 @@ func (w *workersProof) onRanges(ctx context.Context) error {
 	return nil
 }
 
-// nearOne trains by one worker and by four in two ways, at a rate so low that rounding stays small.
+// nearOne trains by one worker, and by four in two ways, at a learning rate so low that rounding
+// stays small. The losses must agree.
 func (w *workersProof) nearOne(ctx context.Context) error {
 	var one []float64
 	for _, how := range []string{"--dist off", "--dist local:4", "--dist local:4 --parallel cooperative"} {

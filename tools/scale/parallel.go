@@ -34,8 +34,9 @@ type spread struct {
 }
 
 // spreads are the settings of parallel. The margin of --parallel auto was chosen by the first 15.
-// The next 12 and the last 10 were written down before they were run, as tests of it. The last 10
-// are the first with cooperative workers. Two of them did not fit in memory, and were made smaller.
+// The next 12 and the last 10 test the margin: they were written down before they were run. The
+// last 10 are the first with cooperative workers; two of these did not fit in memory, and were made
+// smaller.
 var spreads = []spread{
 	{graph: "arxiv", workers: 2, hot: 100, batch: 1024, steps: 40},
 	{graph: "arxiv", workers: 4, hot: 100, batch: 1024, steps: 40},

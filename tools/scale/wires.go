@@ -25,8 +25,8 @@ import (
 const machines = 4
 
 // coop trains on parts and cooperatively by Open MPI, with machines that are network, host name and
-// mount namespaces on this one: each sees its own part alone, through a wire of 1 Gbit/s. One
-// process is killed, and two go on. It needs root, Open MPI, and iproute2.
+// mount namespaces on this one: each sees only its own part, and has a wire of 10, 0.1 or 1 Gbit/s.
+// One process is killed, and two go on. It needs root, Open MPI, and iproute2.
 func (b *bench) coop(ctx context.Context) (err error) {
 	if os.Geteuid() != 0 {
 		return errors.New("it makes network namespaces: start it as root")
@@ -74,7 +74,7 @@ func (b *bench) coop(ctx context.Context) (err error) {
 }
 
 // trains trains on the parts in one way: in one process, on machines with wires of several rates,
-// and in a run that loses a process and goes on.
+// and in a run that loses a process and is resumed.
 func (w *wires) trains(ctx context.Context, way string, args []string) error {
 	var want run.Result
 	local := append([]string{"train", w.parts, "--run", w.path("local-" + way)}, args...)

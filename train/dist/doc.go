@@ -9,10 +9,12 @@
 // processes.
 //
 // Every method is built on one operation: each worker sends bytes to each worker. Workers of one
-// process copy to each other. Processes exchange by MPI, in builds with the tag mpi. With
-// [Host.SetTopology] large messages go in rounds, so that messages on one link do not meet: a round
-// is such an operation in which some pairs have bytes. By MPI a worker begins a round once its own
-// messages of the round before have arrived, and does not wait for other pairs.
+// process copy to each other. Processes exchange by MPI, in builds with the tag mpi.
+//
+// With [Host.SetTopology] an exchange of large messages goes in rounds, so that no two messages are
+// on one link at the same time. A round is that operation, too, in which only some pairs have
+// bytes. A process begins a round once its own messages of the round before have arrived. It does
+// not wait for messages between other processes.
 //
 // # How a run ends
 //
@@ -31,7 +33,8 @@
 // # Why not
 //
 //   - Rounds that follow from the lengths of messages: each worker would need the lengths of all
-//     pairs, for one exchange more. For equal lengths, which are usual, [rounds.Fixed] is as good.
+//     pairs, which takes one exchange more. For equal lengths, which are usual, [rounds.Fixed] is
+//     as good.
 //   - Reductions of the MPI library: their order of adding follows the library, the number of
 //     processes and the size of messages, and so would the last bits of the weights.
 //   - Cgo: a program would be of one family of MPI libraries, and need its headers to be built.

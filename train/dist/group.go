@@ -19,7 +19,7 @@ type Group struct {
 	hosted  int
 	library string // of MPI
 	most    int    // bytes of a message in a round
-	turns   []turn // of large messages; nil: they are sent at once
+	turns   []turn // of exchanges with large messages; nil: they go at once
 	peers   []Peer // by worker
 	seq     uint64
 	asked   atomic.Bool // this worker was asked to stop
@@ -416,7 +416,8 @@ func (g *Group) finish(ctx context.Context, send, recv [][]byte, heads []header)
 	return nil
 }
 
-// allToAll exchanges messages whose lengths both ends know. An error is the end of the group.
+// allToAll exchanges messages whose lengths both ends know. After an error the group exchanges
+// nothing more.
 func (g *Group) allToAll(ctx context.Context, send, recv [][]byte) error {
 	// An exchange does not end with ctx, or else the other workers would wait for this one.
 	waiting, done := g.deadline(context.WithoutCancel(ctx), g.timeout)

@@ -16,7 +16,7 @@ type header struct {
 	seq    uint64 // exchanges of the lane so far
 	at     At
 	rounds uint32 // that the largest message of the sender takes
-	large  bool   // it has more than mostAtOnce bytes
+	large  bool   // the largest message of the sender has more than mostAtOnce bytes
 	// count of numbers to add up; the same on all workers
 	numbers uint64
 	bytes   uint64 // of the sender's message to the receiver

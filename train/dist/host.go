@@ -18,7 +18,7 @@ type Host struct {
 	workers     int // of all processes
 	first, last int // workers of this process: first to last-1
 	lanes       [lanes]*lane
-	turns       [][]turn // by worker; nil: exchanges are at once
+	turns       [][]turn // by worker; nil: all messages of an exchange go at once
 }
 
 // Options configures the workers of a run.

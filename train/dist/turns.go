@@ -6,18 +6,19 @@ import (
 	"github.com/gnnstore/gnnstore/train/dist/rounds"
 )
 
-// mostAtOnce is the largest message that takes no turns. At 10 Gbit/s it takes 52 µs, about as long
-// as an exchange of small messages, and each turn is an exchange.
+// mostAtOnce bounds an exchange without turns: no message in it is larger. At 10 Gbit/s such a
+// message takes 52 µs, about as long as an exchange of small messages, and each turn is an
+// exchange.
 const mostAtOnce = 64 << 10
 
-// turn has the workers that a worker sends to, and receives from, in one of the rounds of an
-// exchange.
+// turn is one worker's part of a rounds.Round: the workers that it sends to, and those that it
+// receives from.
 type turn struct{ to, from []int }
 
-// SetTopology makes exchanges of large messages go in the rounds of a topology, after SetWorkers
-// and before Run; nil: all at once. Results are the same. All processes give the same topology.
-// Messages are often of equal lengths, and a worker does not know the lengths of others: so the
-// rounds follow from the topology alone.
+// SetTopology makes exchanges of large messages go in the rounds of a topology. Nil: all messages
+// go at once. Results are the same. Call it after SetWorkers and before Run, with the same topology
+// in all processes. The rounds are rounds.Fixed's: lengths are often equal, and a worker does not
+// know the lengths of others' messages.
 func (h *Host) SetTopology(t *rounds.Topology) error {
 	h.turns = nil
 	if t == nil {
@@ -31,7 +32,8 @@ func (h *Host) SetTopology(t *rounds.Topology) error {
 	return nil
 }
 
-// turnsOf returns the turns of each worker. A worker takes its message to itself in the first one.
+// turnsOf returns the turns of each worker, one for each round. A worker's message to itself goes
+// in its first turn.
 func turnsOf(all []rounds.Round, workers int) [][]turn {
 	turns := make([][]turn, workers)
 	for p := range turns {
@@ -47,7 +49,7 @@ func turnsOf(all []rounds.Round, workers int) [][]turn {
 	return turns
 }
 
-// only returns the messages of some workers, in the memory of into. The others' are empty.
+// only returns the messages to or from some workers, in the memory of into. The others are nil.
 func only(messages [][]byte, workers []int, into [][]byte) [][]byte {
 	clear(into)
 	for _, p := range workers {

@@ -22,7 +22,7 @@ func topologies(workers int) []*rounds.Topology {
 	return all
 }
 
-// TestTurnsOf: every pair has one turn, and both ends have it as the same one.
+// TestTurnsOf: every pair has a turn, and it is the same turn at both ends.
 func TestTurnsOf(t *testing.T) {
 	for workers := 2; workers <= 8; workers++ {
 		for _, topology := range topologies(workers) {
@@ -122,7 +122,7 @@ func exchangeAll(t *testing.T, processes, workers int, topology *rounds.Topology
 }
 
 // TestTurns: workers get the same bytes and sums in the rounds of a topology as at once, on any
-// number of processes, and whatever part of a message goes at a time.
+// number of processes, and also if long messages go in several pieces.
 func TestTurns(t *testing.T) {
 	for workers := 2; workers <= 5; workers++ {
 		once := exchangeAll(t, 1, workers, nil, 0)
@@ -142,8 +142,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestTurnsFail: a worker that fails between exchanges in rounds ends the others, which get its
-// error, also where the text is long.
+// TestTurnsFail: if a worker fails between exchanges in rounds, the others end with its error, also
+// if its text is longer than goes at once.
 func TestTurnsFail(t *testing.T) {
 	var ended atomic.Int64
 	for _, h := range hosts(1, 4, Options{}) {

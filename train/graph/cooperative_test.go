@@ -24,10 +24,10 @@ func cooperative(o run.Options) run.Options {
 	return o
 }
 
-// TestCooperativeNearOne: workers that compute together lose what one worker loses, but for the
-// order of sums, in every network and task, also where a step leaves out the edges that it learns,
-// and where some workers have no seeds. From equal weights, logits have the same bits. On parts,
-// and with little memory, they end with the same weights.
+// TestCooperativeNearOne: workers that compute together have the losses of one worker, but for the
+// order of sums. This holds in every network and task, also if a step leaves out the edges that it
+// learns, and if some workers have no seeds. With equal weights, logits have the same bits. On
+// parts, and with little memory, they end with the same weights.
 func TestCooperativeNearOne(t *testing.T) {
 	nodes, links := open(t, storetest.Communities(600, 4, 8, 16, 2)), open(t, linked(600))
 	trust := openTyped(t, storetest.Trust(400, true, false))
@@ -69,7 +69,7 @@ func TestCooperativeNearOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := c.o
 			c.change(&o)
-			// A decay that is added to the gradients shows a wrong scale of theirs.
+			// The decay is added to the gradients, so a wrong scale of them changes the losses.
 			o.Epochs, o.LR, o.Dropout, o.InputDropout, o.Optim.WeightDecay = 1, 1e-3, 0, 0, 0.1
 			still := o
 			still.LR = 1e-30 // weights keep their bits

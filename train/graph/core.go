@@ -68,9 +68,9 @@ type task interface {
 	Begin(epoch int)
 	Seeds(step int) [][]uint32
 	Without(step int) []sample.Without
-	// Prepare is called before Seeds, once for each n steps that are drawn together, and again
-	// where steps are drawn again. It may exchange with other workers. Until a step is computed,
-	// the task keeps KeptBytes for it.
+	// Prepare is called before Seeds, once for each n steps that are drawn together, and again if
+	// they are drawn again. It may exchange with other workers. The task keeps KeptBytes of memory
+	// for each step until the step is computed.
 	Prepare(ctx context.Context, from, n int) error
 	KeptBytes() int64
 	// Part begins a measurement of a part of the split. It returns the nodes to compute, by type,
@@ -139,7 +139,7 @@ type core struct {
 	settled  *run.AutoSettings   // nil: the defaults stay
 	choice   *run.ParallelChoice // nil: there was no choice
 	shared   []plan.Shared       // of a plan
-	tracing  *int                // the worker whose share of the seeds is drawn; nil: this one's
+	tracing  *int                // Seeds are the share of this worker; nil: of the run's own
 	onDevice int64               // bytes of weights, gradients and moments in a device's own memory
 	large    []string            // notes on columns of edges with large values
 }
@@ -419,7 +419,7 @@ func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 	if err := c.chooseParallel(ctx, b, ways); err != nil {
 		return err
 	}
-	if c.choice != nil && c.tiers.Cooperative() { // each worker has another batch than alone
+	if c.choice != nil && c.tiers.Cooperative() { // the first batch was drawn independently
 		if _, m, err = c.measureFirst(ctx, &taken); err != nil {
 			return err
 		}
@@ -460,7 +460,8 @@ func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 }
 
 // measureFirst draws the first batch, takes it through a step that computes nothing, and measures
-// both. It adds what the backend gives the step to taken, which has what it gave before.
+// both. It adds the memory that the step takes from the backend to taken. Memory that an earlier
+// call took is still there, so the Measure has all of taken.
 func (c *core) measureFirst(ctx context.Context, taken *kernels.Use) (*sample.Batch, tiers.Measure, error) {
 	b, err := c.batch(ctx, 0)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// spills gives worker w a cache of so many bytes, of more to workers of higher ranks, and a spill.
+// spills gives w a spill and a cache: worker 0 gets one of cache bytes, and each next worker a
+// quarter of that more.
 func (w *worker) spills(ds *store.Dataset, cache int64) {
 	w.tight(ds)
 	workers := int64(w.hooks.Group.Size())
@@ -22,8 +23,8 @@ func (w *worker) spills(ds *store.Dataset, cache int64) {
 	w.o.Cache.HostBytes = workers * cache * int64(4+w.rank) / 4
 }
 
-// TestPartsBySpill: workers by parts, or together, that go by horizons end with the bits of workers
-// that go by windows, on the whole and on parts, in each task.
+// TestPartsBySpill: by horizons, workers by parts or together get the same bits as by windows, on
+// the whole dataset and on parts, in each task.
 func TestPartsBySpill(t *testing.T) {
 	many := func(o run.Options, batch int) run.Options {
 		o = byParts(o)
@@ -59,7 +60,7 @@ func TestPartsBySpill(t *testing.T) {
 				all, err := byWorkersOf(t, open, 3, c.o, scratch(t), func(w *worker) { w.spills(c.ds, c.cache) })
 				require.Equal(t, want.ParamsXXH3, same(t, all, err).ParamsXXH3)
 				require.Positive(t, all[0].Join.Spilled)
-				for _, r := range all { // if all of its rows are in memory, its batches wait as well
+				for _, r := range all { // batches wait in the spill even if all rows are in memory
 					require.Positive(t, r.Spill.PeakBytes)
 					require.Zero(t, r.Spill.UsedBytes)
 				}
@@ -71,7 +72,7 @@ func TestPartsBySpill(t *testing.T) {
 	}
 }
 
-// TestPartsWithoutASpill: where one worker has no spill all go by windows, and say so.
+// TestPartsWithoutASpill: if one worker has no spill, all workers go by windows, and say so.
 func TestPartsWithoutASpill(t *testing.T) {
 	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
 	o := byParts(small())
@@ -95,8 +96,8 @@ func TestPartsWithoutASpill(t *testing.T) {
 	require.Contains(t, notes[1][len(notes[1])-1], "no such file or directory")
 }
 
-// TestPartsLoseASpill: if a worker's spill loses a batch all end, with what to do; and the run goes
-// on without a spill to the same bits.
+// TestPartsLoseASpill: if a worker's spill loses a batch, all workers end, and the error has a
+// remedy. Resumed without a spill, the run ends with the same bits.
 func TestPartsLoseASpill(t *testing.T) {
 	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
 	o := byParts(small())

@@ -84,8 +84,9 @@ func (c *core) keep(bytes int64) {
 	}
 }
 
-// keptBy returns the rows to keep by s, whose bytes are a worker's. Workers that compute together
-// share the slots: each keeps rows of its own nodes.
+// keptBy returns the rows to keep by s, and the slots of this worker for them. The bytes in s are
+// for one worker. Workers that compute together divide the slots, since each keeps rows of its own
+// nodes; so all of their bytes count.
 func (c *core) keptBy(s history.Settings) []history.Kept {
 	workers := 1
 	if c.tiers.Cooperative() {
@@ -216,8 +217,8 @@ func (u *reuse) close() {
 }
 
 // input returns the slots that a step reads rows from and stores rows in, valid until the step
-// after next. It returns nil if the step does neither. shared says that workers share its verdict:
-// then it is not nil once rows are kept, since another worker may keep some.
+// after next. It returns nil if the step does neither. If shared, workers share the step's verdict.
+// Then it is not nil once rows are kept, since another worker may read or store some.
 func (u *reuse) input(now int, shared bool) *step.Held {
 	held, stores := &u.held[now%2], &u.stores[now%2]
 	held.Store, *stores = held.Store[:0], (*stores)[:0]
@@ -267,8 +268,8 @@ func (u *reuse) rehearsal(b *sample.Batch) ([]sample.Layer, *step.Held) {
 }
 
 // writeBack gives the cache the gradient norms and lost rows of a step, and counts the feature rows
-// that the step saved. sum replaces counts by the sums over workers that share a verdict; nil: this
-// worker decides alone.
+// that the step saved. sum replaces counts by the sums over the workers that share a verdict. Nil:
+// this worker decides alone.
 func (u *reuse) writeBack(now int, b *sample.Batch, sum func(counts []int64) error) error {
 	p, held := u.cache.Planned(now), &u.held[now%2]
 	u.measured = append(u.measured[:0], make([]history.Measured, len(p.Parts))...)

@@ -29,13 +29,13 @@ type planned struct {
 // tracedSteps is the number of steps by which the ways of several workers are compared.
 const tracedSteps = 3
 
-// Exchanges of a step, in the time of a header with a message.
+// Exchanges of a step. The unit is the time of a header with a message.
 const (
-	exchangesOfHalo = 2 // forwards and backwards
+	exchangesOfHalo = 2 // of hidden rows forwards, and of their gradients backwards
 	exchangesOfSum  = 2 // dist.Group.Sum: a header and three messages, which take as long
 	exchangesOfHop  = 2 // ask and answer
 	exchangesOfDraw = 2 // plan.Config.Agree, and the rows of a batch
-	exchangesOfJoin = 1 // plan.Config.Agree, for each step of a horizon
+	exchangesOfJoin = 1 // plan.Config.Agree, once more for each step of a horizon
 )
 
 // workerOf has what the ways cost one worker. It travels as JSON.
@@ -60,15 +60,15 @@ type tracedAsks struct {
 	seconds float64         // to draw a step, without reading lists
 }
 
-// tracedTogether has what all workers do in some steps, if they compute together.
+// tracedTogether has the work of every worker in some steps, if they compute together.
 type tracedTogether struct {
 	works   [][]sample.Together // by step and worker
-	seeds   []float64           // of a step, by worker: rows of seeds that it sends and gets
-	refused string              // why nothing was traced
+	seeds   []float64           // by worker: rows of seeds that it sends and gets in a step, together
+	refused string              // the reason, if nothing was traced
 }
 
-// drawTogether traces the first steps of the epoch that began, as batches of the seeds of all
-// workers. Every worker does that by itself.
+// drawTogether draws the first steps of the epoch that began, each for the seeds of all workers,
+// and traces the work of every worker. It exchanges nothing: every worker draws all of it.
 func (c *core) drawTogether(ctx context.Context, first *sample.Batch) (t tracedTogether, err error) {
 	if _, err := c.Options.InWay(run.Cooperative, c.data.Learns()); err != nil {
 		t.refused = err.Error()
@@ -115,10 +115,10 @@ func (c *core) drawTogether(ctx context.Context, first *sample.Batch) (t tracedT
 	return t, nil
 }
 
-// togetherPart: a batch of all workers may take one part in so many of the memory of one.
+// togetherPart bounds a traced batch of all workers: it may take an eighth of one worker's memory.
 const togetherPart = 8
 
-// owners returns the owners of nodes among so many workers.
+// owners returns the owners of nodes among so many workers. Rank is not set.
 func (c *core) owners(workers int) *sample.Parts {
 	p := &sample.Parts{
 		Workers: workers, Owner: func(t int, v uint32) int { return c.data.Owners(t, workers).Owner(v) },
@@ -130,9 +130,10 @@ func (c *core) owners(workers int) *sample.Parts {
 	return p
 }
 
-// together sets s to what worker rank does in a step of t, on average, and returns what it reads.
-// Before, s has what a worker does alone, who draws so many edges. A step takes about so much
-// memory beyond a step alone.
+// together replaces s, the work of a step of worker rank alone, by its work in a step of t, on
+// average. edges is the number that the worker draws alone: seconds are scaled by the edges that it
+// draws together. wanted has the rows and lists that it reads, and memory the bytes that a step
+// takes beyond a step alone.
 func (c *core) together(
 	t tracedTogether, rank int, edges float64, s *plan.WorkerStep,
 ) (wanted tiers.Wanted, memory int64) {
@@ -147,7 +148,7 @@ func (c *core) together(
 		w := &works[rank]
 		s.Sent.IDs += each * float64(w.IDBytes)
 		for q := range works {
-			if q != rank { // a share of what the others ask for
+			if q != rank { // others ask all owners; about an equal share of that comes here
 				s.Received.IDs += each * float64(works[q].IDBytes) / float64(len(works)-1)
 			}
 		}
@@ -159,10 +160,10 @@ func (c *core) together(
 				wanted.Lists[l][n] += each * float64(len(h.Nodes[n]))
 				sent, taken = sent+h.Sent[n], taken+h.Taken[n]
 			}
-			if l > 0 { // each row goes one way, and its gradient the other
+			if l > 0 { // it sends rows, and later the gradients of the rows that it took
 				s.Sent.Hidden += each * 4 * float64(c.model.Width(l-1)*(sent+taken))
 			}
-			if c.draws.GCN { // degrees are asked for, and answered by four numbers
+			if c.draws.GCN { // 4 bytes ask for the degree of a node; four numbers of 4 bytes answer
 				s.Sent.IDs, s.Received.IDs = s.Sent.IDs+each*4*float64(taken), s.Received.IDs+each*4*float64(sent)
 				s.Sent.Lists, s.Received.Lists = s.Sent.Lists+each*16*float64(sent), s.Received.Lists+each*16*float64(taken)
 			}
@@ -183,9 +184,10 @@ func (c *core) together(
 	return wanted, int64(haloCopies * s.Sent.Hidden)
 }
 
-// haloCopies is about the memory of a step for each byte of hidden rows and gradients that a worker
-// sends in it: rows to send, rows that came, the rows of all sources with their gradients, and
-// messages. Three workers, who send 1.0 MiB each on ogbn-arxiv, take 7.6 MiB more than by parts.
+// haloCopies is about how many bytes a step takes in memory for each byte of hidden rows and
+// gradients that the worker sends: rows to send, rows that came, the rows of all sources with their
+// gradients, and messages. On ogbn-arxiv three workers that send 1.0 MiB each took 7.6 MiB more
+// than by parts.
 const haloCopies = 8
 
 // draw traces the first steps of the epoch that began.
@@ -286,8 +288,8 @@ func distinct(asks []sample.Asks, of func(a *sample.Asks) []uint32) float64 {
 	return float64(len(slices.Compact(all)))
 }
 
-// costs returns what the ways cost worker rank, whose steps are computed in so many seconds. The
-// first of m by which the memory is enough counts.
+// costs returns the costs of each way for worker rank. computing is the seconds that it computes in
+// a step alone. Of m, the first that fits in the memory counts.
 func (c *core) costs(
 	t tracedAsks, all tracedTogether, rank, workers int, computing float64, m []tiers.Measure,
 ) (w workerOf) {
@@ -295,7 +297,7 @@ func (c *core) costs(
 	w.Cores, w.Drawers, w.OwnDisk = runtime.GOMAXPROCS(0), c.Workers, c.DiskRate != ""
 	gradients := plan.GradientTraffic(c.Config.Weights(c.shape()), workers)
 	for _, way := range run.ParallelWays {
-		beside := int64(0) // memory of a step
+		beside := int64(0) // bytes of memory that a step takes beyond a step alone
 		step, owners, wanted := plan.WorkerStep{Drawing: t.seconds, Computing: computing, InputRows: s.rows}, 1, s.alone
 		switch way {
 		case run.Cooperative:
@@ -355,7 +357,7 @@ func (c *core) compare(all []workerOf, link plan.Link, machine int) (ways []plan
 		}
 		s.Exchanges.Steps = exchangesOfSum
 		hops := exchangesOfHop * len(c.draws.Fanouts)
-		if way == run.Cooperative { // hops are asked for, and not answered
+		if way == run.Cooperative { // owners draw for themselves: they send no lists back
 			hops = len(c.draws.Fanouts)
 			s.Exchanges.Steps += float64(exchangesOfHalo * len(c.draws.Fanouts))
 		}

@@ -124,8 +124,8 @@ func (c *core) parts() *tiers.Parts {
 	return p
 }
 
-// sumCounts returns a function that replaces counts by the sums over all workers; nil unless
-// workers compute together.
+// sumCounts returns a function that replaces counts by the sums over all workers. It returns nil
+// unless workers compute together.
 func (c *core) sumCounts(ctx context.Context, at dist.At) func(counts []int64) error {
 	if !c.tiers.Cooperative() {
 		return nil
@@ -153,8 +153,8 @@ func (c *core) sumCounts(ctx context.Context, at dist.At) func(counts []int64) e
 	}
 }
 
-// haloBytes returns the bytes of the messages with hidden rows that workers exchange for b: what is
-// sent and what comes, each once here and once in MPI's memory.
+// haloBytes returns the memory of the messages in the largest exchange of hidden rows for b: of
+// those sent and those that come, once here and once in MPI.
 func (c *core) haloBytes(b *sample.Batch) (most int64) {
 	for l, h := range b.Halos() {
 		rows := 0
@@ -208,7 +208,8 @@ func (c *core) checkPart(ctx context.Context) error {
 	return err
 }
 
-// checkWeighed refuses LABOR-* where owners draw blocks for evaluation.
+// checkWeighed refuses LABOR-* with --parallel cooperative if blocks are sampled for evaluation:
+// owners draw these as with ByParts, and LABOR-* compares lists of several owners.
 func (c *core) checkWeighed() error {
 	if c.draws.Kind == sample.LaborStar && c.tiers.Cooperative() && c.eval.Sampled() {
 		return fmt.Errorf("{parallel} %s: {sampler} %s compares lists, which have different owners where blocks are sampled for "+
@@ -245,7 +246,7 @@ func (c *core) share() func(n int) (lo, hi int) {
 	}
 }
 
-// workerCount returns the number of workers, or of a plan's.
+// workerCount returns the number of workers of the run, or of a plan.
 func (c *core) workerCount() int {
 	if p := c.internal.planned; p != nil {
 		return p.workers

@@ -62,7 +62,7 @@ func (z *Sizing) Add(b *sample.Batch, rowBytes []int64) {
 		}
 	}
 	inputs := b.Inputs()
-	if b.Halos() != nil { // other workers' rows count there
+	if b.Halos() != nil { // each row counts once, at its owner
 		inputs = b.Reads()
 	}
 	for n, ids := range inputs {
@@ -75,7 +75,7 @@ func (z *Sizing) Add(b *sample.Batch, rowBytes []int64) {
 	}
 }
 
-// Sums returns what the batches add up to, for Merge.
+// Sums returns the sums over the batches, for Merge.
 func (z *Sizing) Sums() []float64 {
 	all := append([]float64{z.bytes}, z.live...)
 	for _, c := range z.candidates {
@@ -86,17 +86,18 @@ func (z *Sizing) Sums() []float64 {
 	return all
 }
 
-// Merge replaces what the batches add up to by the Sums of several workers, added up and divided by
-// of, so that all of them keep rows of the same nodes. of is 1 for workers that share one batch,
-// and the number of workers if each has its own. Each has a Sizing of the same nodes.
-func (z *Sizing) Merge(workers [][]float64, of float64) error {
+// Merge replaces the sums over the batches by the Sums of all workers, added up and divided by
+// divisor. Then all workers choose the same nodes to keep. divisor is 1 if workers share each
+// batch, and the number of workers if each has batches of its own. Each has a Sizing of the same
+// nodes.
+func (z *Sizing) Merge(workers [][]float64, divisor float64) error {
 	merged := make([]float64, len(z.Sums()))
 	for p, sums := range workers {
 		if len(sums) != len(merged) {
 			return fmt.Errorf("history: worker %d has %d sums of batches, and there are %d here", p, len(sums), len(merged))
 		}
 		for i, x := range sums {
-			merged[i] += x / of
+			merged[i] += x / divisor
 		}
 	}
 	rest := merged[1+copy(z.live, merged[1:]):]

@@ -7,11 +7,11 @@ import (
 
 // Measured has a step's measurements of the live nodes of one layer and type.
 type Measured struct {
-	// Nodes are the sources of the layer, and Norms the norm of the gradient of each.
+	// Nodes are the nodes of sample.Batch.Live, and Norms the norm of the gradient of each.
 	Nodes []uint32
 	Norms []float32
-	// Limit is set by Limits, for workers that share a verdict. Nil: this worker's nodes alone
-	// count.
+	// Limit is set by Limits, where workers share a verdict: gradients below it are accepted. Nil:
+	// the verdict is by this worker's nodes alone.
 	Limit *uint64
 	// Overflow has an element for each of Part.Rows, not 0 where float16 could not hold the row. If
 	// it is empty, float16 could hold all.
@@ -91,17 +91,17 @@ const notFinite = 0x7f80_0000 << 32
 // its bits. The topmost bit of every gradient is 0.
 var digits = [...]struct{ shift, width uint }{{52, 11}, {42, 10}, {32, 10}, {21, 11}, {10, 11}, {0, 10}}
 
-// search finds the limit below which the lowest finite gradients lie, a digit at a time. At each
-// digit it counts the gradients that match all digits before it. So it needs no memory for them,
-// and no more than six looks at each.
+// search finds the limit below which the lowest n finite gradients lie, a digit at a time. For each
+// digit it counts the gradients that have the limit's earlier digits. So it stores no gradients,
+// and looks at each six times at most.
 type search struct {
 	limit    uint64
-	left     int64 // gradients that lie below the limit, among those that match its digits
-	infinite int64
+	left     int64 // how many of the n have the limit's digits so far
+	infinite int64 // gradients that are not finite
 	found    bool
 }
 
-// count adds to counts, by the next digit d, the gradients that may be the limit.
+// count counts the gradients that have the limit's digits before digit d, by their digit d.
 func (s *search) count(counts []int64, d int, nodes []uint32, norms []float32) {
 	shift, width := digits[d].shift, digits[d].width
 	above, mask := shift+width, uint64(1)<<width-1
@@ -112,8 +112,8 @@ func (s *search) count(counts []int64, d int, nodes []uint32, norms []float32) {
 	}
 }
 
-// narrow takes the next digit d of the limit from counts. n returns the number of gradients to
-// accept of so many, for the first digit.
+// narrow finds digit d of the limit from counts. At the first digit it calls n, which returns how
+// many of all gradients to accept.
 func (s *search) narrow(counts []int64, d int, n func(all int64) int64) {
 	if d == 0 {
 		all := int64(0)
@@ -138,7 +138,7 @@ func (s *search) narrow(counts []int64, d int, n func(all int64) int64) {
 	}
 }
 
-// digitCounts is the number of values of a digit, at most.
+// digitCounts is the largest number of values of a digit.
 const digitCounts = 1 << 11
 
 // lowest finds the limit below which the lowest n finite gradients lie, and counts those that are
@@ -156,10 +156,10 @@ func lowest(nodes []uint32, norms []float32, n int) (limit uint64, infinite int)
 	panic("history: WriteBack: a node comes twice")
 }
 
-// Limits finds the limit of each of measured, and sets it, where several workers share a verdict:
-// each measures its own nodes, and the share PGrad of all workers' nodes is accepted. measured has
-// an element for each of Options.Kept, also where this worker has no node. sum replaces counts by
-// the sums over all workers, which call Limits together. The error is sum's.
+// Limits sets the Limit of each of measured, where several workers share a verdict. Each worker
+// measures its own nodes, and the share PGrad of all workers' nodes is accepted. measured has an
+// element for each of Options.Kept, also where this worker has no node. All workers call Limits
+// together. sum replaces counts by the sums over all workers. The error is sum's.
 func (c *Cache) Limits(measured []Measured, sum func(counts []int64) error) error {
 	searches, counts := make([]search, len(measured)), make([]int64, digitCounts*len(measured))
 	of := func(k int) []int64 { return counts[k*digitCounts : (k+1)*digitCounts] }

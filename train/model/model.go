@@ -265,15 +265,17 @@ type Pass struct {
 	// layer l computes, F16, each of Config.Hidden columns or more. Frontier.At of layer l+1 names
 	// the rows to read. Default nil: none.
 	Slots [][]kernels.Tensor
-	// Exchange brings the rows of layer l's sources together where other workers compute some of
-	// them. x has the rows that layer l-1 computes here, and cols the columns of each type, 0 for
-	// types that it does not compute. After the last layer, l is the number of layers, and the rows
-	// are the seeds'. Default nil: all rows are computed here.
+	// Exchange returns the rows that layer l reads, if other workers have some of them. x has the
+	// rows that this worker has: layer l-1 computed them, or they are from Slots. cols has the
+	// columns of each type, 0 for types that layer l-1 does not compute. After the last layer, l is
+	// the number of layers, and Exchange returns the rows of the seeds. Default nil: x has all
+	// rows.
 	Exchange func(l int, x Rows, cols []int) Rows
 }
 
 // Kept holds the rows between layers. Hidden[l] are the rows that layer l+1 reads, before dropout,
-// computed or from slots. Each has its Value after Forward and its Grad after Backward, both until
+// computed or from slots. With Pass.Exchange they are the rows that this worker has, before it
+// exchanges them. Each has its Value after Forward and its Grad after Backward, both until
 // the tape's next Reset. Computed[l] are the rows that layer l computed. They have their Value just
 // as long; where no row of the type is from a slot they are the same as Hidden[l].
 type Kept struct{ Hidden, Computed []Rows }
@@ -299,7 +301,7 @@ func (m *Model) Forward(t *tape.Tape, x Rows, graphs []Graph, p Pass) Rows {
 	return m.exchanged(len(graphs), x, p)
 }
 
-// exchanged returns the rows that layer l reads, if layer l-1 computes the rows x.
+// exchanged returns the rows that layer l reads; x are the ones that this worker has.
 func (m *Model) exchanged(l int, x Rows, p Pass) Rows {
 	if p.Exchange == nil {
 		return x

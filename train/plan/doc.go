@@ -38,14 +38,14 @@
 // timing, unless the room between hops is full. Begin and Reset wait for its end.
 //
 // Workers that draw from each other's lists (Config.Agree) go by horizons if all of them can. They
-// agree on each group before they draw it, and after that on each of its steps: a step that one of
-// them has no room for ends the horizon of all. So their horizons have the same steps, and their
-// windows differ.
+// agree on the size of each group before they draw it. After the draw they agree on each of its
+// steps: a step that one worker has no room for ends the horizon of all. So all workers' horizons
+// have the same steps; their windows differ.
 //
-// None of them waits for ever. While a horizon is drawn, a worker waits for the others' part of the
-// draw, and for windows of the last horizon but one to be loaded. The others begin to draw once all
-// windows of that one are planned, and what was drawn before is all that they take to use its
-// steps.
+// No worker waits for ever. While a worker draws horizon k, it waits for two things: for the other
+// workers' part of the draw, and for its own windows of horizon k-2 to be loaded. The other workers
+// begin to draw horizon k once they have planned all their windows of horizon k-2. All steps of
+// horizon k-2 are drawn by then, so using them waits for no draw.
 //
 // Memory: a Planner owns the batches. Next lends them, Done takes them back for later steps, and
 // the collector has them with the Planner.

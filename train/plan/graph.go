@@ -20,8 +20,8 @@ type GraphSampler interface {
 	SampleFar(ctx context.Context, room sample.Room, n int, from func(i int) (sample.BatchSeed, [][]uint32, []sample.Without), done func(i int, b *sample.Batch) error) error
 }
 
-// Cooperator is a GraphSampler of workers that can draw batches together: see
-// sample.Sampler.SampleCooperative.
+// Cooperator is a GraphSampler that can draw batches together with other workers: see
+// sample.Sampler.SampleCooperative. Steps.Cooperative calls for it.
 type Cooperator interface {
 	Cooperate(
 		ctx context.Context, e sample.Expander,

@@ -20,8 +20,8 @@ import (
 
 // Packer is a Sampler whose batches can wait on disk. Draw and DrawFar never run at the same time.
 // A step is drawn again if its horizon was full, or if the disk has lost its batch. A lost batch
-// may be drawn between any two other draws, out of order. With Config.Agree none is drawn anew, and
-// all are drawn by Draw.
+// may be drawn between any two other draws, out of order. With Config.Agree a lost batch is an
+// error, and DrawFar is not called.
 type Packer interface {
 	Sampler
 	// Pack appends a batch that Draw drew to dst. Unpack restores that batch in b. Unpack is called
@@ -64,7 +64,7 @@ type horizon struct {
 // horizonState is the part of a Planner's state that is for ranges that go by horizons.
 type horizonState struct {
 	on        bool               // the range, or what is left of it, goes by horizons
-	own       bool               // on is for this worker alone: the others have not been asked
+	own       bool               // on is this worker's own decision: it has not asked the others yet
 	now, next *horizon           // in use, and being prepared
 	end       context.CancelFunc // of preparing
 	begun     int                // horizons of the range
@@ -238,9 +238,9 @@ func (g *preparing) scan(ctx context.Context) error {
 	return nil
 }
 
-// drawAll draws the steps of a horizon. It draws as many as there is room for together, hop by hop,
+// drawAll draws the steps of a horizon. It draws as many together as there is room for, hop by hop,
 // and reads each list of the file once a hop. It draws group by group if the sampler cannot do
-// that, if workers draw together, or if there is no room for the steps of one window.
+// that, if Config.Agree is set, or if there is no room for the steps of one window.
 func (p *Planner) drawAll(ctx context.Context, g *preparing) error {
 	began := time.Now()
 	defer func() { p.clock.sample.Add(int64(time.Since(began))) }()
@@ -367,8 +367,8 @@ func (g *preparing) spilled() (bytes int64) {
 	return bytes
 }
 
-// add adds a step, unless the horizon is full, of this worker or of another that draws with it. If
-// a first step has no room, the error is errAlone.
+// add adds a step, unless the horizon is full, here or on another worker that draws with this one.
+// If the first step has no room, the error is errAlone.
 func (g *preparing) add(ctx context.Context, step int, b Batch) (more bool, err error) {
 	first := g.h.to == g.h.from
 	g.p.noteLargest(b)
@@ -396,7 +396,7 @@ func (g *preparing) add(ctx context.Context, step int, b Batch) (more bool, err 
 }
 
 // take adds the rows of a step to a window, and sends its batch to the spill. The run is nil if
-// there is no room for the one or the other.
+// there is no room for the rows or for the batch; then neither is added.
 func (g *preparing) take(ctx context.Context, b Batch, first bool) (run *spill.Run, bytes int64, err error) {
 	if !g.place(b) {
 		return nil, 0, nil
@@ -486,9 +486,9 @@ func (f *horizonState) stop() {
 // errAlone says that the first step of a horizon does not fit a cache, or the spill.
 var errAlone = errors.New("plan: a step does not fit a horizon")
 
-// farBytes returns the bytes that the batches of a group may take that is drawn for a horizon: a
-// third of what batches may take. Workers that draw together take no larger groups than without
-// horizons, since they also draw for each other, and the budget of that is by the group.
+// farBytes returns the bytes that a group drawn for a horizon may take: a third of what batches may
+// take. With Config.Agree groups are no larger than without horizons: workers also draw for each
+// other, and the memory for that was planned by groups of that size.
 func (p *Planner) farBytes() int64 {
 	if p.Agree != nil {
 		return p.Bytes / int64(InFlight+p.Ahead)
@@ -586,8 +586,8 @@ func (p *Planner) planFar(ctx context.Context, h *horizon) (*Window, error) {
 	return w, nil
 }
 
-// unpacked returns the bytes that unpacked batches may take. Where workers draw together, the group
-// that they draw has the rest.
+// unpacked returns the bytes that unpacked batches may take. With Config.Agree the rest is for the
+// group that is drawn.
 func (p *Planner) unpacked() int64 {
 	if p.Agree == nil {
 		return p.Bytes
@@ -596,7 +596,7 @@ func (p *Planner) unpacked() int64 {
 }
 
 // unpack restores the batches of steps from the spill. Batches that the spill has lost are drawn
-// anew; where workers draw together, they are an error.
+// anew. With Config.Agree they are an error.
 func (p *Planner) unpack(ctx context.Context, w *Window, steps []farStep) error {
 	packer := p.Sampler.(Packer)
 	w.Steps = make([]Drawn, len(steps))

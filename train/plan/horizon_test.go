@@ -258,7 +258,7 @@ func atOnce(ctx context.Context, p *plan.Planner, tables []*store.Features, rows
 	return atOnceUsing(ctx, p, tables, rows, func(context.Context, int) error { return nil })
 }
 
-// atOnceUsing is atOnce that calls use once the rows of a step are gathered.
+// atOnceUsing is atOnce, and calls use for each step once its rows are gathered.
 func atOnceUsing(
 	ctx context.Context, p *plan.Planner, tables []*store.Features, rows func(step int) [][]uint32,
 	use func(ctx context.Context, step int) error,

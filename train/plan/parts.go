@@ -17,8 +17,8 @@ type Batches struct {
 	Window   int   // steps of a group at most
 	// Packed is the bytes of a batch that waits in a spill. Default: what is usual.
 	Packed int64
-	// Kept is the bytes that stay in memory for a step from its draw to its use, while its batch
-	// waits in a spill.
+	// Kept is the bytes of a step that stay in memory from its draw to its use, also while its
+	// batch waits in a spill.
 	Kept int64
 	// Far says that any number of steps can be drawn together, reading each list once a hop.
 	Far bool

@@ -39,10 +39,9 @@ type Config struct {
 	// lists. They must draw the same groups in the same order, so each draws Ahead groups before it
 	// cuts a window, whatever Bytes is. It draws the next group only when no group is partly in
 	// windows: windows differ among workers, and groups do not. Otherwise workers could wait for
-	// each other: one for memory that
-	// its steps hold, or for a step to be written back, and another for a draw. A range goes by
-	// horizons if all workers can, and horizons have the same steps on all. Default nil: this
-	// worker draws alone.
+	// each other: one for memory that its steps hold, or for a step to be written back, and another
+	// for a draw. A range goes by horizons if all workers can; a horizon has the same steps on all
+	// workers. Default nil: this worker draws alone.
 	Agree func(ctx context.Context, n int) (int, error)
 }
 
@@ -79,17 +78,17 @@ type Steps struct {
 	// seen at once.
 	Follows bool
 	// Prepare is called before Seeds: once for the n steps of a group that starts at from. It may
-	// exchange with other workers. Groups come in the order of steps, but some steps that horizons
-	// were drawn with are drawn again, and prepared again. It is not called for steps that
-	// Packer.DrawFar draws. Default nil: there is nothing to prepare.
+	// exchange with other workers. Groups come in the order of steps. But steps that had no room in
+	// a horizon are drawn again, and Prepare is called for them again. It is not called for steps
+	// that Packer.DrawFar draws. Default nil: there is nothing to prepare.
 	Prepare   func(ctx context.Context, from, n int) error
 	Seeds     func(step int) [][]uint32 // by type; valid until the steps are used
 	BatchSeed func(step int) sample.BatchSeed
 	// Without returns the edges that the batch of a step is drawn without. Default nil: none are
 	// left out.
 	Without func(step int) []sample.Without
-	// Cooperative has workers draw each step's batch together, each the nodes that it owns. The
-	// Sampler is a Cooperator. Default: each worker draws for its own Seeds.
+	// Cooperative: workers draw each step's batch together, each worker its own nodes. The Sampler
+	// is a Cooperator. Default: each worker draws a batch of its own Seeds.
 	Cooperative bool
 	// Expand returns the Expander for the group of n steps that starts at from. It decides between
 	// hops which nodes are drawn further, and may read what steps wrote: a step is drawn once the

@@ -2,8 +2,7 @@ package plan
 
 import "context"
 
-// allOf reports whether a condition holds for all workers that draw together, ok for this one. A
-// worker that draws alone has none to ask.
+// allOf reports whether ok holds on all workers. Without Config.Agree it returns ok.
 func (p *Planner) allOf(ctx context.Context, ok bool) (bool, error) {
 	if p.Agree == nil {
 		return ok, nil
@@ -16,8 +15,8 @@ func (p *Planner) allOf(ctx context.Context, ok bool) (bool, error) {
 	return n == 1, err
 }
 
-// joinTogether has the workers that draw together decide whether a range goes by horizons, before
-// its first draw.
+// joinTogether decides, before the first draw of a range, whether it goes by horizons: if all
+// workers can.
 func (p *Planner) joinTogether(ctx context.Context) (err error) {
 	f := &p.horizons
 	if f.own {
@@ -27,8 +26,9 @@ func (p *Planner) joinTogether(ctx context.Context) (err error) {
 	return err
 }
 
-// drawTogether draws the steps of a horizon with the other workers, group by group. No worker draws
-// more steps than another thinks that its horizon has, and all end with the same step: see add.
+// drawTogether draws the steps of a horizon with the other workers, group by group. Workers propose
+// a size for each group, and take the smallest. A worker proposes no more than its memory holds,
+// or than it thinks is left of its horizon. All horizons end with the same step: see add.
 func (p *Planner) drawTogether(ctx context.Context, g *preparing) error {
 	for more := true; more; {
 		n, err := p.Agree(ctx, max(0, min(p.farGroup(), p.thought(g)-(g.h.to-g.h.from))))

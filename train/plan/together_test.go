@@ -22,7 +22,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// lane has some workers exchange numbers, in the same order each.
+// lane lets workers exchange numbers. All workers make the same exchanges in the same order.
 type lane struct {
 	workers int
 	mu      sync.Mutex
@@ -54,7 +54,7 @@ func (l *lane) all(ctx context.Context, n int) ([]int, error) {
 	}
 }
 
-// team is workers that draw together. All of them must draw the same steps in the same order, and
+// team has workers that draw together. All of them must draw the same steps in the same order, and
 // use each step together.
 type team struct {
 	draws, uses *lane
@@ -196,9 +196,9 @@ func (a *team) run(t *testing.T, from, to int, use func(rank, step int) error) e
 	return g.Wait()
 }
 
-// TestTogether: workers of uneven caches, spills and budgets draw the same groups, use all steps in
-// their order with the right rows, and none waits for ever. They go by horizons if all have a
-// spill with room for a step.
+// TestTogether: workers with unequal caches, spills and budgets draw the same groups, and use all
+// steps in order with the right rows. None waits for ever. They go by horizons if all of them have
+// a spill with room for a step.
 func TestTogether(t *testing.T) {
 	table := features(t, 1000)
 	horizons, short := 0, 0

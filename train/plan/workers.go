@@ -46,19 +46,19 @@ type WorkerStep struct {
 	Computing float64 // seconds with all processors of its machine
 	InputRows float64 // rows that it reads through its caches
 	Reads     Way     // what it reads from disk, of a step
-	// First and Last are the shares of an epoch's steps that its first and its last window have.
-	// The first step waits until its window is drawn and read. When the last window is read, its
+	// First and Last are the shares of an epoch's steps in its first and in its last window. The
+	// first step waits until the first window is drawn and read. When the last window is read, its
 	// steps are still to be computed.
 	First, Last float64
-	// Gathers says that each step reads its own rows when it is gathered, as a window of one step
-	// does. Then rows are read and exchanged one after the other.
+	// Gathers: each step reads its own rows when they are gathered, as a window of one step does.
+	// Then a step's rows are first read and then exchanged.
 	Gathers bool
 	// Sent and Received are exchanged with other workers.
 	Sent, Received Traffic
 }
 
-// Exchanges counts the exchanges of a step: while batches are drawn, while rows are gathered, and
-// in the step: of hidden rows, and for the sum of gradients.
+// Exchanges counts the exchanges for a step: Drawing while batches are drawn, Rows while feature
+// rows are gathered, and Steps while it computes, of hidden rows and for the sum of gradients.
 type Exchanges struct{ Drawing, Rows, Steps float64 }
 
 // Spread is one way in which workers share a step.
@@ -89,8 +89,8 @@ type Shared struct {
 	Way string `json:"way"`
 	// Refused says why the run cannot take this way. Then the fields below are 0.
 	Refused string `json:"refused,omitempty"`
-	// Seconds of a step, on average over an epoch: the largest of Stages, and a share of the time
-	// that other stages take before it begins and after it ends.
+	// Seconds of a step, on average over an epoch. They are at least the largest of Stages. An
+	// epoch of few windows takes longer: see Estimate.
 	Seconds float64 `json:"seconds"`
 	// LimitingStage is the largest of Stages.
 	LimitingStage string  `json:"limiting_stage"`
@@ -118,10 +118,10 @@ type Stage struct {
 const dealProcessor = 0.8e-9
 
 // Estimate returns the seconds of a step, and what a worker sends and reads in it. The stages run
-// beside each other, and the slowest one decides. All workers wait for the slowest one.
+// beside each other, and the slowest one decides. All workers wait for the slowest worker.
 //
-// A window is drawn, read and computed in turn. So an epoch of few windows takes longer: nothing
-// is computed before its first window is read, and nothing is read after its last one.
+// An epoch of few windows takes longer, since a window is drawn, then read, then computed. Nothing
+// is computed before the first window is read. Nothing is read while the last one is computed.
 //
 // Computing includes the sum of gradients, which cannot begin before they are computed, and the
 // exchanges of hidden rows, during which nothing is computed. Drawing and
@@ -179,7 +179,7 @@ func (s Spread) Estimate(way string) Shared {
 	}
 	drawing, reading := seconds[Drawing], seconds[Disk]
 	using := max(seconds[Network], seconds[Gathering], seconds[Computing])
-	if gathers { // nothing is read before
+	if gathers { // each step's rows are read when they are gathered, not window by window before
 		using, reading = max(using, reading), 0
 	}
 	e.Seconds = max(seconds[Processors],
@@ -217,7 +217,8 @@ func GradientTraffic(weights int64, workers int) Traffic {
 const worthwhile = 0.7
 
 // Choose returns the place of the way to take, or -1 if all are refused. Ways come in the order of
-// how much their workers exchange. A later one has to be faster than an earlier one by a margin.
+// how much their workers exchange. Choose goes through them, and replaces the best so far by a way
+// that is faster by a margin.
 func Choose(ways []Shared) int {
 	best := -1
 	for i, w := range ways {

@@ -90,7 +90,7 @@ func (d *Dir) goOn(b beginning, r *Record) error {
 	}
 	before, way := r.Options.Parallel, now.Options.Parallel
 	if r.Workers > 1 && before != way && (before == Cooperative || way == Cooperative) {
-		b.Note("the run began with {parallel} %s and goes on with %s: results will differ in their last bits", before, way)
+		b.Note("the run began with {parallel} %s and goes on with %s: results will differ", before, way)
 	}
 	r.Workers, r.Peers = now.Workers, now.Peers
 	// The next resumption starts from what this one changed.

@@ -466,10 +466,11 @@ var Table = setting.Table[Options]{
 		In: func(o *Options) value {
 			return setting.Word(&o.Parallel, slices.Concat(ParallelWays, []string{AutoParallel})...)
 		},
-		Help: "who draws and reads for a worker: independent, the worker itself, and only gradients are exchanged; " +
-			"parts, owners: each node has one, which draws its neighbours and sends its features; cooperative, owners, which also " +
-			"compute their nodes and send hidden rows, so that nothing is computed twice; auto, one that is estimated to take " +
-			"less than 0.7 times as long as the ways before it. Results are the same, but for the last bits with cooperative"},
+		Help: "how workers share a step: independent, each draws and reads for itself, and only gradients are exchanged; " +
+			"parts, each node has an owner, which draws its neighbours and sends its features; cooperative, the owner also " +
+			"computes the node and sends its hidden rows, so that nothing is computed twice; auto starts from independent and " +
+			"goes on to parts, then to cooperative, each time if a step is estimated to take less than 0.7 times as long. " +
+			"Results of parts are those of independent; results of cooperative are those of one worker, but for their last bits"},
 	{Key: "halo_dtype", For: spread,
 		In:   func(o *Options) value { return setting.Word(&o.HaloDtype, "f16").Or("f32", "") },
 		Help: "how cooperative workers send hidden rows: f32, or f16, which takes half and rounds them; their gradients are sent in f32"},
@@ -481,8 +482,8 @@ var Table = setting.Table[Options]{
 		Help: "file of the MPI library (default found by the launcher)"},
 	{Key: "topology", For: spread, Free: anyTime,
 		In: func(o *Options) value { return setting.Word(&o.Topology).Or("none", "") },
-		Help: "YAML file of the links between workers: large messages then go in rounds in which no two pass the same link; " +
-			"none: all at once"},
+		Help: "YAML file of the links between workers: exchanges of large messages then go in rounds, in which no two " +
+			"messages pass the same link in the same direction; none: all at once"},
 
 	{Key: "checkpoint_every", Group: "The run", Free: anyTime,
 		In:   func(o *Options) value { return setting.Int(&o.CheckpointEvery).AtLeast(0) },

@@ -12,8 +12,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/task"
 )
 
-// WorkerOptions says by how many workers a run is trained, and how they are connected. Only the
-// number of workers, Cooperative and HaloDtype affect results.
+// WorkerOptions has the number of workers that train a run, how they are connected, and how they
+// share a step. Only their number, Cooperative and HaloDtype affect results.
 type WorkerOptions struct {
 	// Dist is as dist.ParseWay reads it; empty: one worker.
 	Dist string `json:"dist,omitempty"`
@@ -32,8 +32,8 @@ type WorkerOptions struct {
 	Topology string `json:"topology,omitempty"`
 }
 
-// Ways in which workers share a step. Independent and ByParts give the same results. Cooperative
-// adds up gradients in another order.
+// Ways in which workers share a step. Independent and ByParts give the same results, to the bit.
+// Cooperative gives the results of one worker, but for the order in which gradients are added up.
 const (
 	// Independent: each worker draws for its share of a step's seeds, from the whole dataset, and
 	// only gradients travel.
@@ -43,8 +43,8 @@ const (
 	// worker gets seeds that it owns, as far as shares stay equal.
 	ByParts = "parts"
 	// Cooperative: each worker owns a part of the nodes. It draws from their lists, reads their
-	// rows and computes them, for all workers. Hidden rows are exchanged between layers, and
-	// nothing is computed twice. Cooperative Minibatching (Balin et al.), algorithm 1.
+	// rows and computes their hidden rows, for all workers. Workers exchange hidden rows between
+	// layers, and nothing is computed twice. Cooperative Minibatching (Balin et al.), algorithm 1.
 	Cooperative = "cooperative"
 	// AutoParallel chooses a way by an estimate of their steps at the start: see plan.Choose.
 	AutoParallel = "auto"
@@ -62,8 +62,9 @@ type ParallelChoice struct {
 	Ways []plan.Shared `json:"ways,omitempty"`
 }
 
-// InWay returns o with Parallel set to one of the ways, and an error if several workers cannot
-// train the run in this way. learns reports whether the network has learnt rows.
+// InWay returns o with Parallel set to one of the ways, and an error if AutoParallel cannot choose
+// this way. It refuses LABOR-* by Cooperative, which changes results: a run has to ask for that.
+// learns reports whether the network has learnt rows.
 func (o Options) InWay(way string, learns bool) (Options, error) {
 	o.Parallel = way
 	err := errors.Join(errors.Join(o.validateWorkers()...), o.CheckLearnt(learns))
@@ -94,7 +95,7 @@ const DefaultDistTimeout = 10 * time.Minute
 // Spread reports whether several workers may train the run.
 func (o WorkerOptions) Spread() bool { return o.Dist != "" && o.Dist != string(dist.Off) }
 
-// ByOwners reports whether workers own nodes.
+// ByOwners reports whether the owner of a node draws and reads for all workers.
 func (o WorkerOptions) ByOwners() bool { return o.Parallel == ByParts || o.Parallel == Cooperative }
 
 // validateWorkers refuses what several workers cannot train.

@@ -2,7 +2,7 @@ package sample
 
 // Batch is the input of one step: Layers[0] reads features, the last one makes the seeds.
 type Batch struct {
-	Seeds  [][]uint32 // by type: the nodes whose rows the last layer makes
+	Seeds  [][]uint32 // by type: the nodes that the last layer computes
 	Layers []Layer
 	// Without has the edges of each relation that the batch is drawn without; empty: none. The
 	// caller sets it before a draw.
@@ -27,9 +27,9 @@ func (b *Batch) Asked() [][]uint32 {
 	return b.Seeds
 }
 
-// Halos returns what workers exchange for the batch: Halos()[l] before layer l reads its sources,
-// from 1 on, and the last one so that each worker gets the rows of Asked. It is nil unless
-// SampleCooperative drew the batch.
+// Halos lists the rows that workers exchange for the batch. They exchange Halos()[l], from 1 on,
+// before layer l reads its sources. By the last one, after all layers, each worker gets the rows of
+// Asked. It is nil unless SampleCooperative drew the batch.
 func (b *Batch) Halos() []Halo { return b.halos }
 
 // Dealt lists the rows that owners read and send for the batch. It is nil unless SampleParts or
@@ -60,7 +60,7 @@ type Frontier struct {
 	Dst int
 	// Origin has for each source the place of its row. It is empty without an [Expander], and where
 	// that gives none. Then the row of source n is row n of the layer below, or of Inputs. In a
-	// batch with [Batch.Halos] it is for each node of [Batch.Live], in place of the sources.
+	// batch with [Batch.Halos] it is by node of [Batch.Live], not by source.
 	Origin []Origin
 }
 

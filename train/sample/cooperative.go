@@ -6,20 +6,21 @@ import (
 	"slices"
 )
 
-// Halo lists the rows that workers exchange between two layers, where each worker has the rows of
-// the nodes that it owns. A layer reads sources of other owners, too; their rows come from these
-// workers. Lists are by type.
+// Halo lists the rows that workers exchange between two layers. Each worker has the rows of the
+// nodes that it owns. Its next layer also reads nodes of other workers, which send their rows.
 type Halo struct {
-	// Live[t] lists the worker's own nodes whose rows any worker reads. The sources of its own
-	// layer come first, then the nodes that workers 0, 1, and so on ask for. Row i is computed as
-	// destination i of the layer below, or comes from where Frontier.Origin says.
+	// Live[t] lists this worker's own nodes of type t whose rows some worker reads. First come the
+	// nodes that this worker reads itself, then those that workers 0, 1, and so on ask for. The row
+	// of Live[t][i] is destination i of the layer below. With an [Expander], Frontier.Origin[i]
+	// has the place of the row.
 	Live [][]uint32
-	// Own[t] has the places of the first of Live[t] among the sources of the worker's own layer.
+	// Own[t][i] is the place of Live[t][i] among the sources of this worker's layer. Own[t] ends
+	// where the nodes begin that only other workers read.
 	Own [][]uint32
-	// Send[t][q] has the places in Live[t] of the rows that go to worker q.
+	// Send[t][q] has the rows that go to worker q, as places in Live[t].
 	Send [][][]uint32
-	// Take[t][q] has the places of the sources whose rows come from worker q, in the order in which
-	// q sends them.
+	// Take[t][q] has the rows that come from worker q, in the order in which q sends them, as
+	// places among the sources of this worker's layer.
 	Take [][][]uint32
 }
 
@@ -40,7 +41,7 @@ func (h *Halo) begin(types, workers int) {
 	}
 }
 
-// len returns the numbers in h.
+// len counts the numbers in h.
 func (h *Halo) len() (n int) {
 	for t := range h.Own {
 		n += len(h.Live[t]) + len(h.Own[t])
@@ -51,8 +52,8 @@ func (h *Halo) len() (n int) {
 	return n
 }
 
-// Live returns the nodes of type t whose rows this worker has for layer l, from 1 on: its sources,
-// or the Live of a Halo.
+// Live returns the nodes of type t whose rows this worker has before layer l, from 1 on, reads
+// them: Halos()[l].Live[t] in a cooperative batch, else the sources of layer l.
 func (b *Batch) Live(l, t int) []uint32 {
 	if b.halos != nil {
 		return b.halos[l].Live[t]
@@ -60,23 +61,24 @@ func (b *Batch) Live(l, t int) []uint32 {
 	return b.Layers[l].Nodes[t].Src
 }
 
-// SampleCooperative draws one batch of the seeds of all workers, in which each node is drawn from,
-// and computed, by its owner alone: cooperative minibatching (Balin et al., algorithm 1). All
-// workers call it at the same time, with the same number of batches, and the same batch seeds. It
-// panics if the sampler walks. LABOR-* finds its probabilities for each worker's own nodes alone.
+// SampleCooperative draws batches of the seeds of all workers. Only a node's owner draws its
+// neighbours and computes its row: cooperative minibatching (Balin et al., algorithm 1). All
+// workers call it at the same time, with the same number of batches and the same batch seeds. It
+// panics if the sampler walks. By LABOR-* each worker finds the probabilities for its own nodes.
 //
-// After each hop but the last, a worker asks the owners of its sources to draw from them. So the
-// destinations of a hop are the worker's own nodes: the ones that it has found, and then the ones
-// that workers 0, 1, and so on ask for. Together the batches of all workers have the lists of the
-// batch that [Sampler.Sample] draws for all seeds, each list once. The rows that the first layer
-// reads come from their owners, as [Batch.Dealt] says. The rows between layers come as
-// [Batch.Halos] says.
+// After each hop but the last, a worker asks the owners of its sources to draw from them. So at
+// each hop a worker draws from its own nodes: first those that it has found itself, then those that
+// workers 0, 1, and so on ask for. Together, the workers' batches have the lists of the batch that
+// [Sampler.Sample] draws for all seeds, each list once. By LABOR-* the lists differ.
 //
-// Either all workers have an [Expander], or none has. After each hop but the last, e gets the
-// worker's own nodes that any worker has found, and chooses the nodes that are drawn further. The
-// rows of the others come from slots, for all workers.
+// The rows that the first layer reads come from their owners: see [Batch.Dealt]. The rows between
+// layers do as well: see [Batch.Halos].
 //
-// A seed's owner draws without all edges that any worker leaves out of the seed's list.
+// Either all workers have an [Expander], or none has. After each hop but the last, e gets this
+// worker's own nodes that some worker has found, and chooses the ones to draw from. The owner takes
+// the rows of the others from its slots, and sends them to the workers that read them.
+//
+// If a worker leaves edges out of a seed's list, the seed's owner leaves them out for all workers.
 func (s *Sampler) SampleCooperative(
 	ctx context.Context, p *Parts, e Expander, batches []*Batch, batchSeeds []BatchSeed, seeds [][][]uint32,
 ) error {
@@ -135,7 +137,8 @@ func (s *Sampler) SampleCooperative(
 // allTypes marks all types.
 func (s *Sampler) allTypes() []bool { return slices.Repeat([]bool{true}, len(s.schema.Types)) }
 
-// askSeeds gives each batch the seeds that this worker owns of all workers' seeds.
+// askSeeds sends this worker's seeds to their owners. The seeds of each batch become the nodes that
+// this worker owns among the seeds of all workers.
 func (s *Sampler) askSeeds(
 	ctx context.Context, p *Parts, batches []*Batch, batchSeeds []BatchSeed, seeds [][][]uint32,
 ) error {
@@ -165,7 +168,7 @@ func (s *Sampler) askSeeds(
 	})
 }
 
-// askSources asks the owners of the sources of a hop for their rows.
+// askSources sends the sources of a hop to their owners, and fills the halo of the hop's layer.
 func (s *Sampler) askSources(ctx context.Context, p *Parts, batches []*Batch, hop int) error {
 	at := len(s.Fanouts) - 1 - hop
 	found := func(b *Batch, t int) []uint32 { return b.Layers[at].Nodes[t].Src }
@@ -181,8 +184,8 @@ func (s *Sampler) askSources(ctx context.Context, p *Parts, batches []*Batch, ho
 	})
 }
 
-// descendCooperative makes this worker's live nodes of a hop the destinations of the next, or those
-// that e chooses.
+// descendCooperative begins the next hop. Its destinations are this worker's live nodes, or the
+// live nodes that e chooses.
 func (s *Sampler) descendCooperative(ctx context.Context, e Expander, batches []*Batch, hop int) (err error) {
 	at := len(s.Fanouts) - 1 - hop
 	next, origins := make([][][]uint32, len(batches)), make([][][]Origin, len(batches))
@@ -211,9 +214,9 @@ func (s *Sampler) descendCooperative(ctx context.Context, e Expander, batches []
 	return nil
 }
 
-// merge fills h for type t of batch i. It makes the nodes that workers ask this one for live, first
-// the nodes that it asks itself for. sources are all nodes that this worker asks for. merge turns
-// the nodes in asked into places among the live ones.
+// merge fills h for type t of batch i. The nodes that workers ask this one for become live; those
+// that it asks itself for come first. sources are all nodes that this worker asks for, its own
+// included. merge replaces each node in asked by its place in h.Live[t]; h.Send shares this memory.
 func (d *drawer) merge(p *Parts, h *Halo, t, i int, asked [][]request, sources []uint32) {
 	d.last = finished{} // its indexes are used here
 	numbers := &d.indexes[t]
@@ -235,8 +238,8 @@ func (d *drawer) merge(p *Parts, h *Halo, t, i int, asked [][]request, sources [
 	}
 }
 
-// mergeWithout returns the edges to this worker's own seeds that any worker leaves out of batch i.
-// merge has turned the nodes in asked into places of these seeds.
+// mergeWithout returns the edges to this worker's own seeds that some worker leaves out of batch i.
+// By now merge has replaced the nodes in asked by places among these seeds.
 func (s *Sampler) mergeWithout(i int, asked [][]request) []Without {
 	var all []Without
 	for r, ends := range s.schema.Relations {
@@ -267,7 +270,8 @@ func (s *Sampler) mergeWithout(i int, asked [][]request) []Without {
 // leftOut counts the edges that are left out of a seed's list, and the self loops among them.
 type leftOut struct{ edges, selves int }
 
-// leftOut returns the seeds of a cooperative batch that lose edges of the first relation.
+// leftOut returns, for each seed of a cooperative batch that loses edges of the first relation, how
+// many. It returns nil for other batches.
 func (s *Sampler) leftOut(b *Batch) map[uint32]leftOut {
 	if b.halos == nil || len(b.Without) == 0 {
 		return nil

@@ -48,8 +48,8 @@ func computers(t *testing.T) lists {
 	return topo
 }
 
-// reaches is the samplers of the theorems: a node draws the same neighbours in every batch of one
-// z. The last has all neighbours.
+// reaches returns the samplers for which the theorems hold: a node draws the same neighbours in
+// every batch with the same batch seed. The last one takes all neighbours.
 func reaches() map[string]Config {
 	return map[string]Config{
 		"ns":     {Kind: NS, Fanouts: []int{4, 4, 4}},
@@ -76,7 +76,7 @@ func reached(t *testing.T, s single, z BatchSeed, seeds []uint32) (hops []map[ui
 	return hops
 }
 
-// union returns the nodes of a or b, and their number in both.
+// union returns the nodes of a and b, and counts the nodes that are in both.
 func union(a, b map[uint32]bool) (all map[uint32]bool, both int) {
 	all = map[uint32]bool{}
 	for v := range a {
@@ -91,10 +91,11 @@ func union(a, b map[uint32]bool) (all map[uint32]bool, both int) {
 	return all, both
 }
 
-// TestReachIsAUnion: under one z a batch reaches the nodes that its seeds reach, and no others. So
-// |S^l| is a coverage function of the seeds, and theorems 3.1 and 3.2 hold without a mean, too, in
-// the forms in which their proofs use them (Balin et al., Cooperative Minibatching). Without one of
-// n seeds, |S^l| is on average at least (n-1)/n of |S^l|. To leave out one more saves no less.
+// TestReachIsAUnion: with one batch seed, a batch reaches the nodes that its seeds reach, and no
+// others. So |S^l| is a coverage function of the seeds. Theorems 3.1 and 3.2 (Balin et al.,
+// Cooperative Minibatching) then hold for each batch, not only on average, in the forms that their
+// proofs use: if one of n seeds is left out, |S^l| shrinks to (n-1)/n or more, on average over the
+// seed; leaving out another seed saves no less.
 func TestReachIsAUnion(t *testing.T) {
 	topo := computers(t)
 	order := make([]uint32, len(topo))

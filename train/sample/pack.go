@@ -12,15 +12,17 @@ import (
 // lowest layer are written, and each other layer is a count of them. Blocks have the number of
 // neighbours of each destination in place of Start and End: a byte each, or a word each if one has
 // more than 255. All else is words in the byte order of the machine, as they lie in memory.
-// Reverses are made anew. A batch of SampleParts ends with the numbers of its Dealt. A batch of
-// SampleCooperative has the ids of each layer by themselves, since its layers compute other nodes
-// than those above them read, and ends with its Halos.
+// Reverses are made anew.
+//
+// A batch of SampleParts ends with its Dealt. So does one of SampleCooperative, and its Halos
+// follow. There a layer computes other nodes than the layer above reads, so the ids of every layer
+// are written.
 //
 // A batch between two hops has the layers that are drawn, the places of its edges if these bring
 // something along, and the edges that it is drawn without. A complete batch has values and rows in
 // place of these places and edges, which nobody reads any more.
 
-// These are set in the number of hops of a batch that has a Dealt, and Halos.
+// Flags in the head, beside the number of hops: a Dealt or Halos follow the blocks.
 const (
 	withDealt = 1 << 31
 	withHalos = 1 << 30
@@ -93,7 +95,8 @@ func (s *Sampler) pack(dst []byte, b *Batch, hops int) []byte {
 	return dst
 }
 
-// packNodes appends the nodes of a batch with so many hops drawn.
+// packNodes appends the numbers of nodes of each layer, and the ids of the lowest one that is
+// drawn.
 func (b *Batch) packNodes(dst []byte, hops int) []byte {
 	for t := range b.Seeds {
 		dst = appendWord(dst, len(b.Seeds[t]))
@@ -297,7 +300,7 @@ func (s *Sampler) checkRows(u *unpacker, b *Batch) {
 	}
 }
 
-// unpackDealt fills the Dealt of b, if it has one.
+// unpackDealt restores the Dealt of b, or sets it to nil if the bytes have none.
 func (s *Sampler) unpackDealt(u *unpacker, b *Batch, has bool) {
 	if u.bad || !has {
 		b.dealt = nil

@@ -2,7 +2,7 @@ package sample
 
 import "slices"
 
-// hasOrigins reports whether an Expander has chosen the nodes of b.
+// hasOrigins reports whether an Expander has given origins to rows of b.
 func (b *Batch) hasOrigins() bool {
 	for l := range b.Layers {
 		for t := range b.Layers[l].Nodes {
@@ -24,7 +24,7 @@ func (b *Batch) packNodesApart(dst []byte) []byte {
 	return dst
 }
 
-// unpackNodesApart restores what packNodesApart has appended, and the seeds of b.
+// unpackNodesApart restores the nodes that packNodesApart appended, and the seeds of b.
 func (s *Sampler) unpackNodesApart(u *unpacker, b *Batch) {
 	for l := range b.Layers {
 		for t, nodes := range s.schema.Types {
@@ -42,7 +42,7 @@ func (s *Sampler) unpackNodesApart(u *unpacker, b *Batch) {
 	}
 }
 
-// packHalos appends the seeds that this worker asked for, and the halos of b.
+// packHalos appends the seeds that this worker asked for, and then the halos of b.
 func (b *Batch) packHalos(dst []byte) []byte {
 	dst = appendWord(dst, len(b.halos[0].Take[0])) // workers
 	for _, ids := range b.asked {
@@ -59,7 +59,7 @@ func (b *Batch) packHalos(dst []byte) []byte {
 	return dst
 }
 
-// unpackHalos restores what packHalos has appended.
+// unpackHalos restores the seeds and the halos that packHalos appended.
 func (s *Sampler) unpackHalos(u *unpacker, b *Batch) {
 	workers := u.word()
 	if u.bad = u.bad || workers < 1 || workers > len(u.src)/4; u.bad {
@@ -84,7 +84,8 @@ func (s *Sampler) unpackHalos(u *unpacker, b *Batch) {
 	}
 }
 
-// unpack restores h for type t, which has so many nodes. The layer reads so many sources.
+// unpack restores h for type t. nodes is the number of nodes of the type in the graph, and sources
+// the number that the layer above reads.
 func (h *Halo) unpack(u *unpacker, t, nodes, sources int) {
 	h.Live[t] = unpackInto(u, h.Live[t], u.word())
 	h.Own[t] = unpackInto(u, h.Own[t], u.word())

@@ -15,7 +15,8 @@ type Parts struct {
 	// number of types on, a table of edges. It is the same for all workers, and safe for concurrent
 	// use.
 	Owner func(t int, v uint32) int
-	// Place returns the number of row v of input t in its owner's files, v at most; nil: it is v.
+	// Place returns the place of row v of input t in its owner's files. It is at most v. Nil: every
+	// worker has the whole files, and the place is v.
 	Place func(t int, v uint32) uint32
 	// Reads marks the inputs that have rows.
 	Reads []bool
@@ -417,7 +418,7 @@ func (s *Sampler) normalizeAll(ctx context.Context, p *Parts, batches []*Batch) 
 			if b.halos == nil {
 				continue
 			}
-			if l := (leftOut{m.number(4), m.number(4)}); q != p.Rank { // of its own seeds, b knows
+			if l := (leftOut{m.number(4), m.number(4)}); q != p.Rank { // normalize subtracts b.Without of its own seeds
 				left[n] = l
 			}
 		}
@@ -533,7 +534,7 @@ func (d *drawer) inputIndex(t int) *index {
 	return &d.indexes[t]
 }
 
-// shape gives d lists for so many inputs and workers.
+// shape gives d a list for each of so many inputs and workers.
 func (d *Dealt) shape(inputs, workers int) {
 	if len(d.Rows) == inputs && len(d.Take[0]) == workers {
 		return

@@ -130,7 +130,7 @@ func (s *Sampler) SampleThrough(
 	return s.bring(ctx, batches)
 }
 
-// drawHop draws a hop of batches, whose destinations are there.
+// drawHop draws a hop of batches whose destinations are known.
 func (s *Sampler) drawHop(ctx context.Context, batches []*Batch, batchSeeds []BatchSeed, hop int) error {
 	for _, set := range s.sets[hop] {
 		for at := 0; at < len(batches); {

@@ -2,33 +2,35 @@ package sample
 
 import "encoding/binary"
 
-// Together has the work of one worker for a batch that workers draw together: see Sampler.Together.
+// Together has one worker's work for a batch that workers draw together: see Sampler.Together.
 type Together struct {
 	Hops []TogetherHop // from the seeds on
-	// Rows[t] has the rows of input t that the worker reads, for all workers.
+	// Rows[t] lists the rows of input t that the worker reads, for all workers.
 	Rows [][]uint32
 	// Sent[t] counts the rows of input t that it sends to other workers, and Taken[t] the rows that
 	// it gets from them.
 	Sent, Taken []int
-	// IDBytes is the length of the messages in which it asks other workers for nodes and rows. It
-	// leaves out edges that the batch is drawn without, and the degrees that GCN asks for.
+	// IDBytes is the length of the messages in which it asks other workers for nodes and rows. Not
+	// counted are the edges that the batch is drawn without, and the degrees that GCN asks for.
 	IDBytes int64
 }
 
-// TogetherHop has the work of one worker at one hop. Counts are by type.
+// TogetherHop has one worker's work at one hop. Counts are by type.
 type TogetherHop struct {
-	// Nodes[t] has the worker's own nodes of type t. It draws from their lists, and computes them.
+	// Nodes[t] lists the worker's own nodes of type t. It draws from their lists, and computes
+	// them.
 	Nodes [][]uint32
 	Edges int // that it draws
-	// Sources counts the different nodes that it computes from: Nodes, and what it draws.
+	// Sources counts the different nodes that its layer reads: Nodes, and the neighbours drawn.
 	Sources []int
-	// Taken counts the sources that other workers own, and Sent the ones that it owns and others
-	// have drawn. Their rows travel.
+	// Taken counts the sources that other workers own: their rows come from these workers. Sent
+	// counts the rows that it sends: a row of its own counts once for each other worker that reads
+	// it.
 	Taken, Sent []int
 }
 
-// Together returns the work of each worker for batch b in SampleCooperative. b was drawn by Sample,
-// for the seeds of all workers. seeds[w] has the seeds that worker w asks for. Nothing is drawn or
+// Together returns the work that each worker would have in SampleCooperative. b is the batch that
+// Sample drew for the seeds of all workers, and seeds[w] has worker w's. Nothing is drawn or
 // exchanged. Together panics if the sampler compares lists or walks.
 func (s *Sampler) Together(p *Parts, b *Batch, seeds [][][]uint32) []Together {
 	s.checkParts(nil, nil)
@@ -59,12 +61,12 @@ func (s *Sampler) Together(p *Parts, b *Batch, seeds [][][]uint32) []Together {
 	return all
 }
 
-// divide appends to each of all the worker's work at the hop of a layer.
+// divide appends the hop of a layer to the work of each worker.
 func (s *Sampler) divide(p *Parts, layer *Layer, all []Together) {
 	types := len(s.schema.Types)
 	hops := make([]TogetherHop, p.Workers)
-	own := make([][][]uint32, p.Workers) // places of the worker's destinations, by type
-	found := make([][]int, types)        // by place: the last worker that found the source, plus 1
+	own := make([][][]uint32, p.Workers) // by worker and type: places of its destinations
+	found := make([][]int, types)        // by place: 1 + the last worker that found the source
 	for w := range hops {
 		counts := func() []int { return make([]int, types) }
 		hops[w] = TogetherHop{make([][]uint32, types), 0, counts(), counts(), counts()}
@@ -107,7 +109,7 @@ func (s *Sampler) divide(p *Parts, layer *Layer, all []Together) {
 	}
 }
 
-// divideRows fills the Rows of each of all, and counts the rows that travel.
+// divideRows fills the Rows of each worker, and counts the rows that workers send each other.
 func (s *Sampler) divideRows(p *Parts, b *Batch, all []Together) {
 	inputs, types, read := b.Inputs(), len(s.schema.Types), 0
 	for w := range all {
@@ -140,8 +142,8 @@ func (s *Sampler) divideRows(p *Parts, b *Batch, all []Together) {
 	}
 }
 
-// countEdgeRows counts the rows of input t, a table of edges, that workers get from each other. A
-// worker wants the rows of the edges that it draws.
+// countEdgeRows counts the rows of input t, a table of edges, that workers send each other. A
+// worker needs the rows of the edges that it draws.
 func (s *Sampler) countEdgeRows(p *Parts, b *Batch, t int, all []Together) {
 	rows := b.edgeRows[t-len(s.schema.Types)]
 	wanted := make([][]bool, p.Workers) // by place among the rows

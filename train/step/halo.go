@@ -15,13 +15,14 @@ import (
 type Cooperation struct {
 	Halos []sample.Halo // sample.Batch.Halos
 	// Swap sends send[q] to worker q, and returns the bytes that come from each worker. They are
-	// lent until the next call. Nil: nothing is exchanged, as in a rehearsal.
+	// lent until the next call. Nil: nothing is exchanged, and rows of other workers have no
+	// meaning, as in a rehearsal.
 	Swap func(send [][]byte) ([][]byte, error)
 	// Half has rows be sent in float16. Their gradients are sent in float32.
 	Half bool
 }
 
-// cooperating is the state of a step of a Cooperation.
+// cooperating is the state of one step of a Cooperation.
 type cooperating struct {
 	*Cooperation
 	feed  *Feed
@@ -29,11 +30,11 @@ type cooperating struct {
 	send  [][]byte
 	bits  []uint16  // of rows in float16
 	rows  []float32 // from float16
-	err   error     // of the first Swap that failed; there is none after it
+	err   error     // of the first exchange that failed; after it nothing is exchanged
 }
 
-// cooperate returns the Exchange of a step of in, or nil if one worker computes it. It uploads the
-// lists of rows.
+// cooperate returns model.Pass.Exchange for a step of in, or nil if this worker computes in alone.
+// It uploads the lists of rows.
 func (s *Stepper) cooperate(in Input) (c *cooperating, exchange func(l int, x model.Rows, cols []int) model.Rows) {
 	if in.Cooperation == nil {
 		return nil, nil
@@ -53,8 +54,9 @@ func (s *Stepper) cooperate(in Input) (c *cooperating, exchange func(l int, x mo
 	}
 }
 
-// swap exchanges rows, a matrix a type. of and from list, by type and worker, the rows to send and
-// to come. half has them be sent in float16.
+// swap sends the matrices in send, and fills those in come; each has one by type. of and from list
+// the rows that go to each worker and come from it, by type and worker; swap uses their numbers.
+// half has rows be sent in float16.
 func (c *cooperating) swap(
 	send []kernels.Tensor, of [][][]uint32, come []kernels.Tensor, from [][][]uint32, half bool,
 ) {
@@ -158,7 +160,8 @@ func (c *cooperating) failed() error {
 	return c.err
 }
 
-// haloLists uploads the lists of in's halos, by layer and type. They are valid as long as Blocks'.
+// haloLists uploads the lists of in's halos, by layer and type. They are valid as long as the lists
+// of Blocks.
 func (f *Feed) haloLists(in Input) [][]tape.Halo {
 	var lists [][]uint32
 	for l := 1; l < len(in.Halos); l++ {

@@ -18,10 +18,10 @@ type Held struct {
 	// Store lists the rows that Compute stores, after the step has read the slots.
 	Store []Store
 
-	// Norms is set by the step. Norms[l][t] has, for each of sample.Frontier.Src, the Euclidean
-	// norm of the gradient of the batch's loss, a mean, in the row that layer l+1 reads. It is
-	// there once [Launched.Wait] has returned, valid until the step after next, and after an error
-	// has no meaning.
+	// Norms is set by the step. Norms[l][t] has, for each node of sample.Batch.Live(l+1, t), the
+	// Euclidean norm of the gradient of the batch's loss, a mean, in the row that layer l+1 reads.
+	// It is there once [Launched.Wait] has returned, valid until the step after next, and after an
+	// error has no meaning.
 	Norms [][][]float32
 
 	lost []uint32 // of all of Store, one behind the other

@@ -95,15 +95,16 @@ type Input struct {
 	Key  uint64      // of dropout, another one each step; odd. 0: nothing is dropped
 	Kept *model.Kept // what is kept of hidden rows until the next step; nil: nothing
 	Held *Held       // nil: the batch has no history
-	// Cooperation has the workers that compute other nodes of the batch. Default nil: there are
-	// none.
+	// Cooperation exchanges rows with the workers that compute other nodes of the batch. Default
+	// nil: this worker computes all of them.
 	*Cooperation
 	// Hidden are the nodes whose labels are hidden where labels are input: the seeds of all
 	// workers. Default nil: Seeds.
 	Hidden []uint32
 }
 
-// InputOf is a batch with its rows by type.
+// InputOf returns the input of a step of b, with its rows by type. A batch with Halos gets a
+// Cooperation without a Swap.
 func InputOf(b *sample.Batch, rows ...kernels.Tensor) Input {
 	in := Input{Layers: b.Layers, Seeds: b.Asked(), Rows: rows}
 	if h := b.Halos(); h != nil {
@@ -112,11 +113,11 @@ func InputOf(b *sample.Batch, rows ...kernels.Tensor) Input {
 	return in
 }
 
-// computes reports whether the step computes anything. Of a small batch, a worker may have no seed;
-// others may need what it computes even so.
+// computes reports whether the step computes anything. A worker without a seed has nothing to
+// compute, unless other workers may need its rows.
 func (in *Input) computes() bool { return in.hasSeeds() || in.Cooperation != nil }
 
-// hasSeeds reports whether the batch has a seed.
+// hasSeeds reports whether the batch has a seed. In a small batch a worker may have none.
 func (in *Input) hasSeeds() bool {
 	return slices.ContainsFunc(in.Seeds, func(ids []uint32) bool { return len(ids) > 0 })
 }
@@ -171,7 +172,7 @@ func (s *Stepper) Compute(in Input) (err error) {
 	return nil
 }
 
-// forward takes in forwards to its loss, and sets tally if it has seeds.
+// forward computes the rows of in and, if it has seeds, the loss, and then sets tally.
 func (s *Stepper) forward(in Input, tally *func() Tally) (others *cooperating, err error) {
 	graphs, pass := s.begin(in), s.pass(in)
 	others, pass.Exchange = s.cooperate(in)

@@ -2,26 +2,29 @@ package tape
 
 import "github.com/gnnstore/gnnstore/kernels"
 
-// Halo lists where the rows of a matrix come from, if workers compute them together: see
-// sample.Halo. All lists are U32, N×1.
+// Halo lists, for one type, the rows that Exchange sends, gets and returns: see sample.Halo. All
+// lists are U32, N×1.
 type Halo struct {
-	Own  kernels.Tensor // the place in the result of each of the first rows of x; they differ
-	Send kernels.Tensor // rows of x that go to other workers, in the order of workers
-	Take kernels.Tensor // the place in the result of each row that comes, in the order of workers
-	At   kernels.Tensor // of each row of the result: its row of x, or kernels.InSlot|n for Take[n]
+	Own  kernels.Tensor // row i of x is row Own[i] of the result; x may have more rows
+	Send kernels.Tensor // rows of x that go to other workers: to worker 0, then to worker 1, …
+	Take kernels.Tensor // places in the result of the rows that come from worker 0, then 1, …
+	// At has the source of each row of the result: a row of x, or kernels.InSlot|n for the n-th row
+	// that comes.
+	At kernels.Tensor
 }
 
-// Swap sends rows to other workers and fills come with what they send, a matrix of each type. All
-// workers call it at the same time. Matrices of types without rows are zero Tensors.
+// Swap sends the rows in send to other workers, and fills come with the rows that they send. Both
+// have a matrix for each type, a zero Tensor for a type without columns. All workers call it at the
+// same time.
 type Swap func(send, come []kernels.Tensor)
 
-// Exchange returns rows of several types, each from x or from another worker: row At[i] of x or, if
-// At[i] has kernels.InSlot, of what comes. cols has the columns by type, 0 for types without rows.
-// x is nil for a type that has no row here.
+// Exchange returns the rows of each type that this worker reads. A row is one of x, or comes from
+// another worker: see Halo. cols has the columns of each type, 0 for a type that no worker has rows
+// of. x[n] is nil if this worker has no row of type n.
 //
-// In Backward each worker gets the gradients of the rows that it has sent. It adds up its own
-// gradient of a row and then the others', in the order of workers. All workers call Exchange in the
-// same order, even those without rows, so that each Swap meets the others'.
+// In Backward each worker gets the gradients of the rows that it sent. It adds them to its own
+// gradient of the row, in the order of workers. All workers call Exchange in the same order, also
+// workers without rows, since each Swap needs all of them.
 func (t *Tape) Exchange(x []*Var, halos []Halo, cols []int, swap Swap) []*Var {
 	y, send, come := make([]*Var, len(cols)), make([]kernels.Tensor, len(cols)), make([]kernels.Tensor, len(cols))
 	for n, c := range cols {
@@ -47,13 +50,14 @@ func (t *Tape) Exchange(x []*Var, halos []Halo, cols []int, swap Swap) []*Var {
 		t.be.RowsOf(y[n].Value, own, come[n], halos[n].At)
 		t.arena.give(send[n])
 		t.arena.give(come[n])
-		t.record(y[n], func() {}) // it is given up once the operation below has gone back
+		t.record(y[n], func() {}) // gives y's memory back, after the exchange below has read its gradient
 	}
 	t.record(&Var{needsGrad: !t.off}, func() { t.exchangeGrad(x, y, halos, cols, swap) })
 	return y
 }
 
-// exchangeGrad is the backward of Exchange.
+// exchangeGrad sends back the gradients of the rows that came. It gets the gradients of the rows
+// that were sent, and adds them up.
 func (t *Tape) exchangeGrad(x, y []*Var, halos []Halo, cols []int, swap Swap) {
 	back, come := make([]kernels.Tensor, len(cols)), make([]kernels.Tensor, len(cols))
 	for n, c := range cols {

@@ -164,7 +164,7 @@ func (k *Edges) Prepare(ctx context.Context, from, n int) error {
 	return err
 }
 
-// KeptBytes returns the bytes that Prepare keeps for a step until it is computed.
+// KeptBytes returns the bytes that Prepare keeps for a step until the step is computed.
 func (k *Edges) KeptBytes() int64 {
 	if k.options.Workers == nil {
 		return 0

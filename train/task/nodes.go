@@ -202,7 +202,7 @@ func (k *Nodes) Begin(epoch int) {
 // Prepare does nothing: each worker has all training nodes.
 func (k *Nodes) Prepare(context.Context, int, int) error { return nil }
 
-// KeptBytes returns 0: nothing is kept for a step.
+// KeptBytes returns 0: Prepare keeps nothing.
 func (k *Nodes) KeptBytes() int64 { return 0 }
 
 // Seeds returns the seeds of a step of the epoch that began, by type: this worker's share of them.

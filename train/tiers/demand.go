@@ -26,7 +26,7 @@ type Measure struct {
 	// History is the bytes of the hidden rows of earlier steps. Slots of them have room in the
 	// device region: see device.SlotsSize.
 	History, Slots int64
-	// Kept is plan.Batches.Kept.
+	// Kept is plan.Batches.Kept: bytes of a step while its batch waits in a spill.
 	Kept int64
 	// Evaluation is the bytes of hidden rows of evaluation, which are on a device with memory of
 	// its own.

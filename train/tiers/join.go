@@ -103,7 +103,7 @@ func (t *Tiers) sizeJoin(d plan.Demand, b plan.Budget, w plan.Ways, size int64) 
 	// Each window that is being filled has a segment in memory. Together segments take a twentieth
 	// of the memory at most.
 	sets := func() (bytes int64) {
-		for i, n := range t.Types { // d counts the rows that this worker owns, and sets have a bit for each
+		for i, n := range t.Types { // a bit for each row, also of other owners: d counts this worker's alone
 			rows := int(t.data.Input(n).Rows())
 			bytes += cachetier.HorizonBytes(rows, int(b.Host/d.Rows[i].Bytes), j.windows, j.wanted[i])
 		}
@@ -182,7 +182,7 @@ func (t *Tiers) learnsRows() bool {
 
 // Spill makes the spill that Open has planned, in a directory that exists. If there is no space for
 // it, or the directory cannot be written to, the run goes by windows, and note says so. Otherwise
-// note is SpillNote. Where workers own rows, AgreeSpill follows.
+// note is SpillNote. Call AgreeSpill next.
 func (t *Tiers) Spill(ctx context.Context, dir string) (note string, err error) {
 	j := &t.join
 	if j.windows == 0 {
@@ -248,9 +248,9 @@ func (t *Tiers) Spill(ctx context.Context, dir string) (note string, err error) 
 	return note, nil
 }
 
-// AgreeSpill gives up this worker's spill if another worker has none, and note then names that
-// worker. Where workers own rows, all of them call it after Spill and before the first step: they
-// go by horizons together, or not at all.
+// AgreeSpill gives up this worker's spill if another worker has none; note then names that worker.
+// Workers that own rows go by horizons together, or not at all. All of them call it after Spill and
+// before the first step. For a worker that reads for itself it does nothing.
 func (t *Tiers) AgreeSpill(ctx context.Context) (note string, err error) {
 	p := t.Parts
 	if p == nil {

@@ -13,8 +13,7 @@ import (
 // Parts connects this worker with the owners of other nodes. New sets Reads.
 type Parts struct {
 	sample.Parts // Exchange is for drawing
-	// Cooperative says that workers draw and compute each step's batch together, each the nodes
-	// that it owns.
+	// Cooperative: workers draw and compute each step's batch together, each worker its own nodes.
 	Cooperative bool
 	// Agree is plan.Config.Agree.
 	Agree func(ctx context.Context, n int) (int, error)

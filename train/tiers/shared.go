@@ -23,20 +23,20 @@ const ownedRun = 64
 // step; two threads of one core of an AMD EPYC, 2026-11-29.
 var cachedRead = disk.Costs{SecondsPerRead: 2.7e-6, BytesPerSecond: 1e12}
 
-// StepReads estimates what a step reads from disk.
+// StepReads has estimates of what a step reads from disk: see Tiers.StepReads.
 type StepReads struct {
 	plan.Way
 	Group int // steps that are drawn together
-	// First and Last are the shares of an epoch's steps that its first and its last window have.
+	// First and Last are the shares of an epoch's steps in its first and in its last window.
 	First, Last float64
-	Gathers     bool // each step reads its rows when it is gathered
+	Gathers     bool // each step reads its own rows, when they are gathered
 	Joins       bool // epochs go by horizons
 }
 
 // StepReads estimates what a step of this worker reads from disk, with its part of the memory, in
-// an epoch of so many steps. workers is the number of workers that each own a part of the
-// nodes, or 1 if this worker reads for itself. StepReads takes from m what a batch and a step take
-// of memory. The error is a *plan.NotEnough if the memory is too little. Call it before Open.
+// an epoch of so many steps. workers is the number of workers that own the nodes, or 1 if this
+// worker reads for itself. m has the memory of a batch and of a step. The error is a
+// *plan.NotEnough if the memory is too little. Call it before Open.
 func (t *Tiers) StepReads(m Measure, workers int, w Wanted, steps int) (reads StepReads, err error) {
 	own := t.Parts
 	defer func() { t.Parts, t.join, t.demanded, t.without = own, joining{}, plan.Demand{}, plan.Budget{} }()

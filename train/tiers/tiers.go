@@ -58,7 +58,8 @@ type Tiers struct {
 	// EpochSteps is the number of steps of an epoch. A spill is planned for them; 0: no spill. It
 	// is set before Open.
 	EpochSteps int
-	// SpillFaults is spill.Options.Faults, for tests. It is set before Spill.
+	// SpillFaults is spill.Options.Faults, for tests. It is set before Spill. A rate of the disk
+	// replaces it.
 	SpillFaults func(write bool, at int64, size int) error
 
 	data     *data.Data
@@ -258,8 +259,8 @@ func Memory(given int64) (int64, error) {
 	return kernels.Addressable(system / 2), nil
 }
 
-// First draws the batch that Open measures, without some edges. Where the dataset is a part, or
-// workers draw together, all of them call it at the same time.
+// First draws the batch that Open measures, without some edges. If the dataset is a part, or
+// workers draw together, all workers call it at the same time.
 func (t *Tiers) First(
 	ctx context.Context, batchSeed sample.BatchSeed, seeds [][]uint32, without []sample.Without,
 ) (*sample.Batch, error) {

@@ -35,15 +35,16 @@
 //
 // # Workers
 //
-// With [Options].Workers it counts the work of several workers of a training instead, in
-// [WorkersReport]: what each draws, reads, computes and sends in a step (table 7 there), in the ways
-// in which workers share a step, and the rows that a cache of each worker misses. Owners are the
-// ones of store.OwnersByRule. The batch of all workers and the shares are drawn, and the work of
-// owners is derived from them: no messages are exchanged. Results are the counts of the draws that
-// training makes.
+// With [Options].Workers, Run instead counts the work of several workers of a training, in
+// [WorkersReport]. For each way in which workers share a step, it counts what a worker draws,
+// reads, computes and sends in a step (table 7 of Balin et al.), and the rows that the worker's
+// cache misses. Owners are as in store.OwnersByRule. Run draws the batch of all workers, and the
+// batch of each worker's share. The work of owners follows from these, so no messages are
+// exchanged. Training with the same options draws the same batches.
 //
-// Memory: the batches of a step, twice. There is a file for each worker and table, with a block of
-// 1 MiB.
+// Memory: the batch of all workers and the batches of the shares, for one step. For each worker and
+// table there are up to two files, one of what workers read for themselves and one of what owners
+// read, each with a block of 1 MiB.
 //
 // # History
 //

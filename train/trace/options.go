@@ -83,8 +83,8 @@ type Options struct {
 	// not empty.
 	History *History `json:"history,omitempty"`
 
-	// Workers counts the work of several workers of a training. Then there are no other traces, and
-	// Caches are for each worker.
+	// Workers counts the work of several workers of a training. Then the report has no Traces, and
+	// each worker has caches of the sizes in Caches. Default nil: no workers are counted.
 	Workers *Workers `json:"workers,omitempty"`
 
 	Threads int    `json:"threads"` // goroutines that draw, and passes at a time

@@ -15,7 +15,7 @@ import (
 
 // SVG draws the report as one picture: how many rows a batch reads for each of its seeds, over its
 // size and both on a logarithmic scale, and for each sampler the miss rates over κ. With workers it
-// draws their rows, bytes and cold rows over their number.
+// draws, over their number, the rows, edges, bytes and cold rows of a worker.
 func (r *Report) SVG() []byte {
 	var panels []panel
 	if len(r.Growth) > 0 || r.Workers == nil {

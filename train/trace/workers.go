@@ -9,7 +9,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// together counts the work of several workers, under each sampler and κ.
+// together counts the work of workers, under each sampler, κ and number of workers.
 func (r *run) together(ctx context.Context) error {
 	if least := min(r.Batch, len(r.data.Train)); r.Workers.Most > least {
 		return fmt.Errorf("{workers} %d: %s has %d seeds, and some workers would have none; take at most %d",
@@ -28,7 +28,7 @@ func (r *run) together(ctx context.Context) error {
 	return nil
 }
 
-// spread collects a number of each worker, step by step.
+// spread adds up a count over steps: over all workers, and of the worker with most in its step.
 type spread struct{ sum, largest float64 }
 
 func (s *spread) add(of []int64) {
@@ -59,7 +59,7 @@ func newWork(workers, hops int) *work {
 	return w
 }
 
-// tally sums up the work of so many workers in one way, over steps.
+// tally adds up the work of workers that share a step in one way, over steps.
 type tally struct {
 	way                           Way
 	nodes, sources, others, edges []spread // by hop
@@ -91,7 +91,7 @@ func (c *tally) add(w *work) {
 	}
 }
 
-// several counts workers that draw a trace.
+// several counts the work of a number of workers.
 type several struct {
 	*run
 	sampler  *sample.Sampler
@@ -131,7 +131,7 @@ func (r *run) several(s stream, workers int) *several {
 	return w
 }
 
-// countWorkers counts the work of so many workers in all ways.
+// countWorkers counts the work of so many workers, in each way that is asked for.
 func (r *run) countWorkers(ctx context.Context, kind sample.Kind, kappa, workers int) error {
 	s, name := r.stream(kind, kappa)
 	name = fmt.Sprintf("%s of %d workers", name, workers)
@@ -155,7 +155,7 @@ func (r *run) countWorkers(ctx context.Context, kind sample.Kind, kappa, workers
 	}
 	for step := range s.steps {
 		seeds := r.seeds(s, step)
-		lists := make([][][]uint32, workers) // seeds of each
+		lists := make([][][]uint32, workers) // by worker and type: seeds
 		for p := range lists {
 			lists[p] = r.data.Seeds(seeds[p*len(seeds)/workers : (p+1)*len(seeds)/workers])
 		}
@@ -212,7 +212,7 @@ func (r *run) countWorkers(ctx context.Context, kind sample.Kind, kappa, workers
 	return nil
 }
 
-// report returns the means of c.
+// report returns the means over steps.
 func (c *tally) report(kind sample.Kind, kappa, workers, steps int) WorkersCount {
 	of := func(s spread) Spread { return s.over(workers, steps) }
 	n := WorkersCount{
@@ -227,7 +227,7 @@ func (c *tally) report(kind sample.Kind, kappa, workers, steps int) WorkersCount
 	return n
 }
 
-// alone counts workers that draw and read for themselves.
+// alone counts the work of workers that draw and read for themselves.
 func (w *several) alone(shares []*sample.Batch) *work {
 	n := newWork(len(shares), len(w.Fanouts))
 	for p, b := range shares {
@@ -263,8 +263,8 @@ func (w *several) readRows(inputs [][]uint32) (n int64) {
 	return n
 }
 
-// byOwners counts workers that draw for their shares, from lists and rows of owners. own[q] has the
-// rows that owner q reads for all of them.
+// byOwners counts the work of workers that compute their shares, while owners draw and read. own[q]
+// has the rows that owner q reads for all workers.
 func (w *several) byOwners(shares []*sample.Batch, own [][][]uint32) *work {
 	n := w.alone(shares)
 	clear(n.lists)
@@ -302,11 +302,11 @@ func (w *several) byOwners(shares []*sample.Batch, own [][][]uint32) *work {
 	return n
 }
 
-// cooperating counts workers that draw, read and compute together. asked[p] has the seeds of worker
-// p.
+// cooperating counts the work of workers that draw, read and compute together. asked[p] has the
+// seeds of worker p.
 func (w *several) cooperating(all []sample.Together, asked [][][]uint32) *work {
 	n, last := newWork(len(all), len(w.Fanouts)), len(w.Fanouts)
-	seeds := make([]int64, len(all)) // whose rows a worker sends
+	seeds := make([]int64, len(all)) // by worker: rows of seeds that it sends
 	for p := range all {
 		for t, ids := range asked[p] {
 			n.sources[0][p] += int64(len(ids))
@@ -320,7 +320,7 @@ func (w *several) cooperating(all []sample.Together, asked [][][]uint32) *work {
 	}
 	for p := range all {
 		of := &all[p]
-		moved := seeds[p] + n.others[0][p] // hidden rows that it sends, and gradients
+		moved := seeds[p] + n.others[0][p] // hidden rows and gradients that it sends
 		for hop := range of.Hops {
 			h := &of.Hops[hop]
 			n.edges[hop][p] = int64(h.Edges)
@@ -348,8 +348,8 @@ func (w *several) cooperating(all []sample.Together, asked [][][]uint32) *work {
 	return n
 }
 
-// ownRows returns the rows that each owner reads for a batch, by owner and input. They are numbered
-// by their place at the owner.
+// ownRows returns the rows that each owner reads for a batch, by owner and input. A row has its
+// place in the owner's files.
 func (w *several) ownRows(b *sample.Batch) [][][]uint32 {
 	all := make([][][]uint32, w.parts.Workers)
 	for p := range all {

@@ -5,12 +5,14 @@ import (
 	"fmt"
 )
 
-// reads has the rows that workers read, step by step: a file for each worker and table.
+// reads has the rows that workers read, step by step, in a file for each worker and table. All
+// methods of a nil reads do nothing.
 type reads struct {
 	of [][]*requests // by worker and table
 }
 
-// newReads makes files if they are wanted and caches are simulated, else it returns nil.
+// newReads returns nil if the rows are not wanted or no caches are simulated. Otherwise add makes
+// the files.
 func (r *run) newReads(workers int, wanted bool) *reads {
 	if !wanted || len(r.tables) == 0 || len(r.Caches) == 0 {
 		return nil
@@ -52,8 +54,8 @@ func (r *reads) add(of *run, rows func(worker int) [][]uint32) error {
 	return nil
 }
 
-// judge returns the misses of the workers' caches, and the number of steps that they are counted
-// over.
+// judge simulates the workers' caches. It returns their misses, and the number of steps in which
+// they are counted.
 func (r *reads) judge(ctx context.Context, of *run, kappa int, name string) (all []WorkersCold, steps int, err error) {
 	all = []WorkersCold{}
 	if r == nil {

@@ -7,34 +7,33 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// Workers chooses the workers of a training whose work is counted. DefaultWorkers has the defaults.
+// Workers chooses the workers whose work is counted. DefaultWorkers has the defaults.
 type Workers struct {
 	// Most is the largest number of workers. 1, 2, 4 and so on up to Most are counted, and Most.
 	Most int `json:"most"`
-	// Ways are the ways of sharing a step. Default: all of them, as far as samplers go with them.
+	// Ways are the ways of sharing a step. Default: for each sampler, all ways that it goes with.
 	Ways []Way `json:"parallel"`
 	// Hidden is the number of columns of a hidden row. A row takes 4 bytes a column.
 	Hidden int `json:"hidden"`
 }
 
-// Way names a way in which workers share a step, as training does.
+// Way names a way in which workers share a step, as run.ParallelWays does.
 type Way string
 
-// The ways: each worker draws for its share of the seeds and reads for itself; owners of nodes draw
-// and read for all; owners compute as well.
+// The ways in which workers share a step.
 const (
-	Independent Way = "independent"
-	ByParts     Way = "parts"
-	Cooperative Way = "cooperative"
+	Independent Way = "independent" // each worker draws and reads for its share of the seeds
+	ByParts     Way = "parts"       // owners of nodes draw and read for all workers
+	Cooperative Way = "cooperative" // owners compute as well
 )
 
-// Ways lists them.
+// Ways lists the ways in which workers share a step.
 var Ways = []Way{Independent, ByParts, Cooperative}
 
-// mostWorkers bounds the workers of a trace. Each has files of its own.
+// mostWorkers bounds the workers of a trace, since each has files of its own.
 const mostWorkers = 256
 
-// DefaultWorkers counts no workers yet: Most is to be set.
+// DefaultWorkers returns the defaults. The caller sets Most, which has none.
 func DefaultWorkers() Workers { return Workers{Hidden: 128} }
 
 // takes reports whether a sampler's draws in a way follow from the draws of the batch of all

@@ -30,7 +30,7 @@ func (r *Report) workersPanels() (panels []panel) {
 			if c.Parallel == Cooperative {
 				computer = "owners"
 			}
-			if c.Kappa == r.Workers.Counts[0].Kappa { // others hardly differ
+			if c.Kappa == r.Workers.Counts[0].Kappa { // the counts hardly depend on κ
 				drawn := 0.0
 				for _, h := range c.Hops {
 					drawn += h.Edges.Largest
@@ -54,7 +54,7 @@ func (r *Report) workersPanels() (panels []panel) {
 	return panels
 }
 
-// samplers returns the samplers of the counts.
+// samplers returns the samplers that were counted.
 func (r *WorkersReport) samplers() (all []sample.Kind) {
 	for _, c := range r.Counts {
 		if !slices.Contains(all, c.Sampler) {
@@ -64,7 +64,7 @@ func (r *WorkersReport) samplers() (all []sample.Kind) {
 	return all
 }
 
-// workersPanel returns a panel without curves, over the numbers of workers of a sampler.
+// workersPanel returns a panel without curves, whose horizontal axis is the number of workers.
 func (r *Report) workersPanel(kind sample.Kind, title, yName string) panel {
 	p := panel{
 		title: title, xName: "workers", yName: yName,
@@ -79,8 +79,8 @@ func (r *Report) workersPanel(kind sample.Kind, title, yName string) panel {
 	return p
 }
 
-// point adds a point to the curve of a name, unless the curve has one there. A logarithmic axis has
-// no place for 0.
+// point adds a point to the curve of a name, unless the curve already has one at x. It leaves out
+// 0, which has no place on a logarithmic axis.
 func (p *panel) point(name string, x, y float64) {
 	if y <= 0 {
 		return

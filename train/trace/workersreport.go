@@ -8,7 +8,7 @@ type WorkersReport struct {
 	Counts []WorkersCount `json:"counts"` // by sampler, then by κ, number of workers and way; one way for one worker
 }
 
-// WorkersCount has the work of so many workers in one way.
+// WorkersCount has the work of a number of workers that share a step in one way.
 type WorkersCount struct {
 	Sampler  sample.Kind `json:"sampler"`
 	Kappa    int         `json:"kappa"`
@@ -17,8 +17,10 @@ type WorkersCount struct {
 
 	Hops []WorkersHop `json:"hops"` // from the seeds, which are hop 0, to the rows
 
-	Lists     Spread  `json:"lists"`     // that a worker draws from, one more time for each that asks
-	Neighbors Spread  `json:"neighbors"` // of these lists, all
+	// Lists counts the lists that a worker draws from. By parts a list counts once for each worker
+	// that asks for it.
+	Lists     Spread  `json:"lists"`
+	Neighbors Spread  `json:"neighbors"` // all neighbours in these lists
 	Rows      Spread  `json:"rows"`      // that a worker reads
 	AllRows   float64 `json:"all_rows"`  // that all workers read
 
@@ -28,9 +30,9 @@ type WorkersCount struct {
 	HiddenBytes Spread `json:"hidden_bytes"` // hidden rows, and their gradients
 	ListBytes   Spread `json:"list_bytes"`   // drawn neighbours
 	IDBytes     Spread `json:"id_bytes"`     // of nodes and rows that it asks for
-	SentBytes   Spread `json:"sent_bytes"`   // of all of these
+	SentBytes   Spread `json:"sent_bytes"`   // all of these
 
-	ColdSteps int           `json:"cold_steps"` // that Cold counts, the last ones: see Options.Steps
+	ColdSteps int           `json:"cold_steps"` // Cold counts so many steps, the last ones: see Options.Steps
 	Cold      []WorkersCold `json:"cold"`       // by policy, then by size
 }
 
@@ -38,23 +40,24 @@ type WorkersCount struct {
 // seeds.
 type WorkersHop struct {
 	Hop int `json:"hop"`
-	// Nodes are the ones that a worker computes. Of the last hop they are the rows that it reads.
+	// Nodes counts the nodes that a worker computes, or at the last hop the rows that it reads.
 	Nodes Spread `json:"nodes"`
-	// Sources are the different nodes that a worker finds, S̃^l. Others are the ones that other
-	// workers own, c·S̃^l. Their lists, hidden rows or rows come from there.
+	// Sources counts the different nodes that a worker finds, S̃^l. Others counts the sources that
+	// other workers own, c·S̃^l: these send their lists, hidden rows or feature rows.
 	Sources Spread `json:"sources"`
 	Others  Spread `json:"others"`
-	Edges   Spread `json:"edges"` // that a worker draws from its nodes of the hop; none of the last hop
+	// Edges counts the edges that a worker draws from its nodes of the hop. The last hop has none.
+	Edges Spread `json:"edges"`
 }
 
-// Spread has a mean over workers, and the number of the worker that has most in its step.
+// Spread has the mean of a count over workers, and the count of the worker with most in its step.
 type Spread struct {
 	Mean    float64 `json:"mean"`
 	Largest float64 `json:"largest"`
 }
 
-// WorkersCold counts the rows that caches of workers miss in a step. Each worker has a cache of so
-// many rows of each table.
+// WorkersCold counts the rows that workers' caches miss in a step. Each worker has a cache of the
+// size Asked for each table.
 type WorkersCold struct {
 	Policy Policy  `json:"policy"`
 	Asked  string  `json:"asked"`
@@ -62,7 +65,7 @@ type WorkersCold struct {
 	All    float64 `json:"all"` // misses of all workers
 }
 
-// Alone returns the samplers that were only counted where each worker draws for itself.
+// Alone returns the samplers that were counted as Independent alone.
 func (r *WorkersReport) Alone() (all []sample.Kind) {
 	for _, kind := range r.samplers() {
 		if !ByParts.takes(kind) {

@@ -2,7 +2,7 @@ package rounds
 
 import "fmt"
 
-// must is for topologies that this package makes.
+// must returns v, and panics on err: the models of this package have none.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic("rounds: " + err.Error())
@@ -10,7 +10,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// model builds a topology of this package.
+// model builds a topology of a usual machine.
 type model struct{ *builder }
 
 func newModel(format string, args ...any) model {
@@ -34,7 +34,7 @@ func (m model) join(a, b string, bytesPerSecond float64) {
 	}
 }
 
-// PCIe returns switches under one root, with so many GPUs under each.
+// PCIe returns GPUs under switches under one root. each is the number of GPUs of a switch.
 func PCIe(switches, each int, bytesPerSecond float64) *Topology {
 	m := newModel("PCIe, %d switches of %d", switches, each)
 	for i, w := range m.gpus(switches * each) {
@@ -46,7 +46,7 @@ func PCIe(switches, each int, bytesPerSecond float64) *Topology {
 	return must(m.finish())
 }
 
-// Mesh returns GPUs with a link between each two.
+// Mesh returns n GPUs with a link between every two.
 func Mesh(n int, bytesPerSecond float64) *Topology {
 	m := newModel("mesh of %d", n)
 	all := m.gpus(n)
@@ -59,7 +59,7 @@ func Mesh(n int, bytesPerSecond float64) *Topology {
 }
 
 // CubeMesh returns the NVLink mesh of a DGX-1: two meshes of four GPUs, and a link from each GPU to
-// one of the other mesh. What goes to one of the other three passes that GPU.
+// one GPU of the other mesh. Messages to the other three of that mesh pass that GPU.
 func CubeMesh(bytesPerSecond float64) *Topology {
 	m := newModel("NVLink cube mesh of 8")
 	all := m.gpus(8)
@@ -96,9 +96,9 @@ func Sockets(each int, bytesPerSecond, between float64) *Topology {
 	return must(m.finish())
 }
 
-// FatTree returns racks of machines. Each rack has a link to each of the spines, all links being
-// equally fast, so that it is oversubscribed by each/spines. The receiver decides which spine a
-// message to another rack passes, as switches with fixed routes do.
+// FatTree returns racks of machines, with a link from each rack to each of the spines. All links
+// are equally fast, so a rack is oversubscribed by each/spines. The receiver of a message to
+// another rack decides which spine it passes, as with switches that have fixed routes.
 func FatTree(racks, each, spines int, bytesPerSecond float64) *Topology {
 	m := newModel("fat tree, %d racks of %d, %d spines", racks, each, spines)
 	all := m.gpus(racks * each)

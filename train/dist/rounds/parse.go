@@ -28,12 +28,11 @@ var (
 //	  - {between: [a, switch], rate: 10Gbit}                # in each direction
 //	  - {name: slow, between: [b, switch], rate: 100MB, duplex: half}
 //	  - {between: [c, switch], rate: 10Gbit}
-//	paths:                                                  # where the fewest links are wrong
+//	paths:                                                  # if the path of fewest links is wrong
 //	  - {from: a, to: c, over: [a-switch, c-switch]}
 //
-// A place that is no worker is a switch, a socket or the like, and has its name from the links. A
-// rate is a number of B, kB, MB, GB, TB, kbit, Mbit, Gbit or Tbit a second. Without a name, a link
-// is called by its ends.
+// A name that is only in links is a switch, a socket or the like. A rate is a number of B, kB, MB,
+// GB, TB, kbit, Mbit, Gbit or Tbit a second. Without a name, a link is called by its ends.
 func Parse(name string, text []byte) (*Topology, error) {
 	r := reader{name: name}
 	b := newBuilder(name)

@@ -1,17 +1,18 @@
 // Package rounds divides an exchange of all workers with all into rounds: in a round, no two
-// messages pass the same link.
+// messages pass the same link in the same direction.
 //
-// Two types to know. A [Topology] has the links among workers, and the path of links from each
-// worker to each other; [Parse] reads one from a file, and functions such as [PCIe] model usual
-// machines. A [Round] has the pairs that exchange at the same time. [Schedule] makes the rounds;
-// [Topology.Seconds] and [Topology.OneShot] estimate what rounds take, and what it takes to send
-// everything at once. All of them are pure functions: every worker that calls them gets the same.
+// Two types to know. A [Topology] has the links between workers, and the path of links from each
+// worker to each other. [Parse] reads one from a file; functions such as [PCIe] model usual
+// machines. A [Round] has the pairs that exchange at the same time. [Fixed] makes the rounds that
+// training takes, without the lengths of messages. [Schedule] makes rounds from these lengths.
+// [Topology.Seconds] estimates the time of rounds, and [Topology.OneShot] the time of sending
+// everything at once. All of these are pure functions: every worker that calls them gets the same.
 //
 // Memory: results are the caller's, unless a method says otherwise. A Topology does not change, and
 // is safe for concurrent use.
 //
-// FreshGNN (VLDB 2024, §6) has such rounds: five for four GPUs under two PCIe switches, where every
-// pair has the same bytes. Schedule makes as many.
+// FreshGNN (VLDB 2024, §6) has such rounds. For four GPUs under two PCIe switches, where every pair
+// has the same bytes, it has five. Schedule makes as many.
 //
 // # Why not
 //
@@ -30,13 +31,14 @@ import (
 // Pair is a sender and a receiver.
 type Pair struct{ From, To int }
 
-// Round has pairs that exchange at the same time. Their paths have no lane in common.
+// Round lists pairs that exchange at the same time. No two of their paths have a lane in common. A
+// lane is one direction of a link: see Topology.Path.
 type Round []Pair
 
-// Schedule returns rounds in which every pair that has bytes sends them once. bytes[p][q] is the
-// number of bytes from worker p to worker q. The pair that takes longest comes first, and among
-// equal ones the pair with the smaller numbers. Each goes into the first round in which all lanes
-// of its path are free.
+// Schedule returns rounds for messages of known lengths, one for each pair that has bytes.
+// bytes[p][q] is the number of bytes from worker p to worker q. The pair that takes longest comes
+// first; among equal ones, the pair with the smaller numbers. Each goes into the first round in
+// which all lanes of its path are free.
 func Schedule(t *Topology, bytes [][]int64) []Round {
 	pairs := Pairs(bytes)
 	slices.SortStableFunc(pairs, func(a, b Pair) int {
@@ -45,8 +47,9 @@ func Schedule(t *Topology, bytes [][]int64) []Round {
 	return Place(t, pairs)
 }
 
-// Fixed returns rounds for messages whose lengths are not known beforehand. Pairs whose path has
-// the busiest lane come first: four GPUs under two PCIe switches take four rounds then.
+// Fixed returns rounds for messages of unknown lengths, one for each pair. It places pairs as
+// Schedule does, but first those whose path has the busiest lane, as if all messages had the same
+// length. Four GPUs under two PCIe switches take four rounds then.
 func Fixed(t *Topology) []Round {
 	bytes := Equal(t.Size(), 1)
 	loads := t.loads(bytes)
@@ -61,7 +64,7 @@ func Fixed(t *Topology) []Round {
 	return Place(t, pairs)
 }
 
-// Pairs returns the pairs that have bytes, by number.
+// Pairs returns the pairs that have bytes, by sender and then by receiver.
 func Pairs(bytes [][]int64) (pairs []Pair) {
 	for p := range bytes {
 		for q, n := range bytes[p] {
@@ -73,7 +76,7 @@ func Pairs(bytes [][]int64) (pairs []Pair) {
 	return pairs
 }
 
-// Equal returns the bytes of n workers where each sends so many to each other one.
+// Equal returns the bytes for n workers that each send so many to every other one.
 func Equal(n int, each int64) [][]int64 {
 	bytes := make([][]int64, n)
 	for p := range bytes {
@@ -83,10 +86,10 @@ func Equal(n int, each int64) [][]int64 {
 	return bytes
 }
 
-// Place puts the pairs, in their order, each into the first round in which all lanes of its path
-// are free.
+// Place takes the pairs in their order, and puts each into the first round in which all lanes of
+// its path are free.
 func Place(t *Topology, pairs []Pair) (rounds []Round) {
-	taken := make([]set, t.lanes()) // rounds, by lane
+	taken := make([]set, t.lanes()) // by lane: the rounds that use it
 	for _, pair := range pairs {
 		path := t.Path(pair.From, pair.To)
 		r := firstFree(taken, path)
@@ -101,7 +104,7 @@ func Place(t *Topology, pairs []Pair) (rounds []Round) {
 	return rounds
 }
 
-// set is a set of numbers, a bit each.
+// set is a set of numbers, with a bit for each.
 type set []uint64
 
 func (s *set) add(n int) {
@@ -111,7 +114,7 @@ func (s *set) add(n int) {
 	(*s)[n/64] |= 1 << (n % 64)
 }
 
-// firstFree returns the first round that no lane of the path is taken in.
+// firstFree returns the first round in which all lanes of the path are free.
 func firstFree(taken []set, path []int) int {
 	for w := 0; ; w++ {
 		var word uint64
@@ -147,9 +150,9 @@ func (t *Topology) alone(pair Pair, bytes [][]int64) (seconds float64) {
 	return seconds
 }
 
-// OneShot estimates the time in which all workers send everything at once. The slowest lane
-// decides. n messages that pass one lane together take 1 + contention·(n-1) times as long as one
-// after the other. With a contention of 0 no schedule is faster.
+// OneShot estimates the time of sending everything at once. The slowest lane decides.
+// n messages on one lane take 1 + contention·(n-1) times as long together as one after the other.
+// With a contention of 0 no rounds are faster.
 func (t *Topology) OneShot(bytes [][]int64, contention float64) (seconds float64) {
 	for _, l := range t.loads(bytes) {
 		seconds = max(seconds, l.seconds*(1+contention*float64(max(l.messages-1, 0))))
@@ -157,8 +160,9 @@ func (t *Topology) OneShot(bytes [][]int64, contention float64) (seconds float64
 	return seconds
 }
 
-// BreakEven returns the contention at which sending everything at once takes so many seconds: from
-// there on rounds of that time are faster. It is infinite if no lane carries two messages.
+// BreakEven returns the contention at which sending everything at once takes so many seconds. With
+// more contention, rounds that take these seconds are faster. The result is infinite if no lane
+// carries two messages.
 func (t *Topology) BreakEven(bytes [][]int64, seconds float64) float64 {
 	contention := math.Inf(1)
 	for _, l := range t.loads(bytes) {
@@ -169,7 +173,7 @@ func (t *Topology) BreakEven(bytes [][]int64, seconds float64) float64 {
 	return contention
 }
 
-// load has the messages that pass a lane, and the seconds that they take one after the other.
+// load has the number of messages that pass a lane, and the seconds they take one after the other.
 type load struct {
 	messages int
 	seconds  float64

@@ -41,7 +41,7 @@ func valid(t *testing.T, topology *Topology, rounds []Round, bytes [][]int64) {
 	}
 }
 
-// first is the definition of Place: it looks at every earlier round, lane by lane.
+// first is the reference for Place: it looks at every earlier round, lane by lane.
 func first(t *Topology, pairs []Pair) (rounds []Round) {
 	for _, pair := range pairs {
 		r := slices.IndexFunc(rounds, func(round Round) bool {
@@ -59,7 +59,7 @@ func first(t *Topology, pairs []Pair) (rounds []Round) {
 	return rounds
 }
 
-// least returns the number of rounds that any schedule takes: the messages of one lane.
+// least returns the number of rounds that any schedule needs: the messages of the busiest lane.
 func least(t *Topology, bytes [][]int64) (rounds int) {
 	for _, l := range t.loads(bytes) {
 		rounds = max(rounds, l.messages)
@@ -105,8 +105,8 @@ func anyBytes(r *rand.Rand, n int) [][]int64 {
 	return bytes
 }
 
-// TestSchedule: rounds are valid, as defined, the same each time, and never faster than the bounds
-// of all schedules.
+// TestSchedule: rounds are valid, equal to the reference, and the same each time. No lower bound of
+// all schedules is passed, in number or in time.
 func TestSchedule(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -132,8 +132,8 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// models has topologies of this package, with their rounds of equal bytes: by Schedule, by Fixed,
-// and the fewest of all schedules.
+// models has topologies of this package, with numbers of rounds for equal bytes: by Schedule, by
+// Fixed, and the fewest that any schedule can have.
 var models = []struct {
 	*Topology
 	scheduled, fixed, least int
@@ -165,7 +165,7 @@ func TestModels(t *testing.T) {
 	require.InEpsilon(t, 0.25/3, four.BreakEven(Equal(4, 1<<20), 5), 1e-12)
 }
 
-// TestRandomOrder: rounds of pairs in a random order take longer on average, where bytes differ.
+// TestRandomOrder: where bytes differ, pairs placed in a random order take longer on average.
 func TestRandomOrder(t *testing.T) {
 	for _, m := range models {
 		var ordered, random float64
@@ -190,7 +190,8 @@ func TestRandomOrder(t *testing.T) {
 	}
 }
 
-// TestPaths: a path has the fewest links, the way back is the same, and a path of its own counts.
+// TestPaths: a path has the fewest links, the path back has the same links, and a path that is set
+// replaces them.
 func TestPaths(t *testing.T) {
 	text, err := os.ReadFile("testdata/racks.yaml")
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ const (
 	maxLinks   = 4096
 )
 
-// Topology has the links among workers, and the path of links from each worker to each other.
+// Topology has the links between workers, and the path of links from each worker to each other.
 type Topology struct {
 	name    string
 	workers []string
@@ -25,8 +25,8 @@ type Link struct {
 	Name           string
 	Ends           [2]string
 	BytesPerSecond float64 // in each direction
-	// HalfDuplex: messages in one direction keep those in the other one waiting. Otherwise the two
-	// directions do not share the link.
+	// HalfDuplex: the link carries messages in one direction at a time. Default: each direction has
+	// the whole rate.
 	HalfDuplex bool
 }
 
@@ -62,7 +62,7 @@ type place struct {
 	exits []exit
 }
 
-// exit is a lane that leaves a place.
+// exit is a lane from a place to another.
 type exit struct {
 	lane int
 	to   string
@@ -91,7 +91,7 @@ func (b *builder) worker(name string) error {
 	return nil
 }
 
-// link adds a link. Without a name it gets the names of its ends.
+// link adds a link. A link without a name is called by its ends, such as a-b.
 func (b *builder) link(l Link) error {
 	if l.Name == "" {
 		l.Name = l.Ends[0] + "-" + l.Ends[1]
@@ -128,8 +128,8 @@ func (b *builder) place(name string) *place {
 	return b.places[name]
 }
 
-// path sets the path from one worker to another, by the names of its links. All workers and links
-// must be there.
+// path sets the path from one worker to another, by the names of its links. Add all workers and
+// links before.
 func (b *builder) path(from, to string, over []string) error {
 	b.makeRoom()
 	for _, name := range []string{from, to} {
@@ -176,8 +176,9 @@ func (b *builder) makeRoom() {
 	}
 }
 
-// finish returns the topology. Pairs without a path of their own get one of the fewest links; the
-// links that came first decide among several. The way back is over the same links.
+// finish returns the topology. A pair without a path of its own gets a path of as few links as
+// possible; of several, the one whose links were added first. The path back is over the same links,
+// unless it was set.
 func (b *builder) finish() (*Topology, error) {
 	if len(b.workers) < 2 {
 		return nil, fmt.Errorf("there are %d workers; name two or more", len(b.workers))
@@ -209,13 +210,13 @@ func (b *builder) finish() (*Topology, error) {
 	return &b.Topology, nil
 }
 
-// step is the place and the lane by which a search came to a place.
+// step is the last step of a search to a place: the place before it, and the lane.
 type step struct {
 	from string
 	lane int
 }
 
-// search visits all places from one of them, the nearest first, and returns how it came to each.
+// search visits all places, nearest to from first, and returns how it came to each.
 func (b *builder) search(from string) map[string]step {
 	came := map[string]step{from: {}}
 	queue := []string{from}
@@ -232,7 +233,7 @@ func (b *builder) search(from string) map[string]step {
 	return came
 }
 
-// trace returns the path that a search has found, and the way back over the same links.
+// trace returns the path that a search has found, and the path back over the same links.
 func (b *builder) trace(came map[string]step, from, to string) (there, back []int, err error) {
 	if _, ok := came[to]; !ok {
 		return nil, nil, fmt.Errorf("no links lead from worker %.40q to worker %.40q; add what is missing between them",
