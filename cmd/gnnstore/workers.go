@@ -72,7 +72,7 @@ func (o *trainOptions) useParts(path string, parts int, way dist.Way, workers in
 			path, dist.MPI.Text(parts))
 	case o.given.Given("parallel") && !o.ByOwners() && o.Parallel != run.AutoParallel:
 		return 0, fmt.Errorf("--parallel %s: %s holds parts, and each worker has only one of them; "+
-			"take --parallel %s, or give the whole dataset", o.Parallel, path, run.ByParts)
+			"take --parallel %s or %s, or give the whole dataset", o.Parallel, path, run.ByParts, run.Cooperative)
 	case workers > 0 && workers != parts:
 		return 0, fmt.Errorf("--dist %s: %s holds %d parts; give each of them a worker: --dist %s",
 			o.Dist, path, parts, way.Text(parts))

@@ -197,7 +197,8 @@ func (c *core) checkPart(ctx context.Context) error {
 		return about(fmt.Errorf("{history_audit} %d: an audit reads the lists of all nodes, and it is a part; "+
 			"leave {history_audit} out", c.HistoryAudit))
 	case !c.ByOwners() && c.internal.fixed == nil:
-		return about(fmt.Errorf("{parallel} %s: each worker has only its own part; take {parallel} %s", cmp.Or(c.Parallel, run.Independent), run.ByParts))
+		return about(fmt.Errorf("{parallel} %s: each worker has only its own part; take {parallel} %s or %s",
+			cmp.Or(c.Parallel, run.Independent), run.ByParts, run.Cooperative))
 	}
 	all, err := g.Gather(ctx, dist.At{}, []byte(part.Of))
 	for p, of := range all {

@@ -88,8 +88,8 @@ func (d *Dir) goOn(b beginning, r *Record) error {
 	if before, workers := max(r.Workers, 1), max(now.Workers, 1); before != workers {
 		b.Note("the run began with %d workers and goes on with %d: results will differ in their last bits", before, workers)
 	}
-	before, way := r.Options.Parallel, now.Options.Parallel
-	if r.Workers > 1 && before != way && (before == Cooperative || way == Cooperative) {
+	before, way := cmp.Or(r.Options.Parallel, Independent), cmp.Or(now.Options.Parallel, Independent)
+	if r.Workers > 1 && now.Workers > 1 && before != way && (before == Cooperative || way == Cooperative) {
 		b.Note("the run began with {parallel} %s and goes on with %s: results will differ", before, way)
 	}
 	r.Workers, r.Peers = now.Workers, now.Peers

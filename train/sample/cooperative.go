@@ -201,12 +201,11 @@ func (s *Sampler) descendCooperative(ctx context.Context, e Expander, batches []
 	for i, b := range batches {
 		for t, live := range b.halos[at].Live {
 			f, further := &b.Layers[at].Nodes[t], live
-			if origins[i][t] != nil {
-				f.Origin, further = append(f.Origin[:0], origins[i][t]...), next[i][t]
-			}
-			if origins[i][t] != nil && len(f.Origin) != len(live) {
-				panic(fmt.Sprintf("sample: Expand: %d nodes of type %d at hop %d, and %d origins",
-					len(live), t, hop, len(f.Origin)))
+			if from := origins[i][t]; from != nil {
+				if len(from) != len(live) {
+					panic(fmt.Sprintf("sample: Expand: %d nodes of type %d at hop %d, and %d origins", len(live), t, hop, len(from)))
+				}
+				f.Origin, further = append(f.Origin[:0], from...), next[i][t]
 			}
 			b.Layers[at-1].Nodes[t].start(further)
 		}

@@ -70,6 +70,7 @@ func (t *Tape) exchangeGrad(x, y []*Var, halos []Halo, cols []int, swap Swap) {
 	for n, c := range cols {
 		t.arena.give(back[n])
 		if c == 0 || x[n] == nil || !x[n].needsGrad {
+			t.arena.give(come[n])
 			continue
 		}
 		own := halos[n].Own
