@@ -18,7 +18,7 @@ import (
 // controlled is the file that ranks gradients. A control replaces the norms before the line rank.
 const (
 	controlled = "train/history/verdict.go"
-	rank       = "	limit, infinite := lowest("
+	rank       = "	limit, infinite := uint64(0), 0"
 )
 
 // controls has the loop bodies that replace the norms of a layer. If the criterion helps history,
