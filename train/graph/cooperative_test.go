@@ -48,10 +48,7 @@ func TestCooperativeNearOne(t *testing.T) {
 		"gat":          {nodes, small(), func(o *run.Options) { o.Kind = model.GAT }},
 		"labor0":       {nodes, small(), func(o *run.Options) { draws["labor0 smoothed"](o) }},
 		"labels":       {nodes, small(), func(o *run.Options) { o.LabelInput = 8 }},
-		"weights":      {nodes, small(), func(o *run.Options) { o.ClassWeights = "1,2,3,4" }},
 		"sampled":      {nodes, small(), func(o *run.Options) { o.Eval, o.Batch = "sampled", 16 }},
-		"several":      {open(t, several(600)), small(), func(*run.Options) {}},
-		"numbers":      {open(t, priced(600)), small(), func(*run.Options) {}},
 		"rsage":        {types, typed(model.RSAGE), func(*run.Options) {}},
 		"rgcn":         {types, typed(model.RGCN), func(o *run.Options) { o.Weighted = true }},
 		"hgt":          {types, typed(model.HGT), func(*run.Options) {}},
@@ -62,9 +59,7 @@ func TestCooperativeNearOne(t *testing.T) {
 		"links gcn":    {links, linkOptions(), func(o *run.Options) { o.Kind = model.GCN }},
 		"links kept":   {links, linkOptions(), func(o *run.Options) { o.KeepTargets = true }},
 		"shared":       {links, linkOptions(), func(o *run.Options) { o.Negatives, o.Chunk, o.Loss = "shared:5", 30, "ce" }},
-		"filtered":     {links, linkOptions(), func(o *run.Options) { o.Negatives, o.Corrupt = "filtered:2", "both" }},
 		"edges":        {trust, edgeOptions(), func(*run.Options) {}},
-		"edge numbers": {trust, edgeOptions(), func(o *run.Options) { o.EdgeLabel = "rating:value" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := c.o
@@ -155,7 +150,6 @@ func TestCooperativeReuse(t *testing.T) {
 		"3 layers":      func(o *run.Options) { o.Layers, o.Fanouts = 3, []int{3, 3, 3} },
 		"a step of lag": func(o *run.Options) { o.HistoryLag = 1 },
 		"few slots":     func(o *run.Options) { o.HistoryBytes = 30 * history.SlotBytes(o.Hidden) },
-		"auto":          func(o *run.Options) { o.HistoryBytes = history.Auto },
 		"typed":         func(*run.Options) {},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -319,7 +319,11 @@ func TestWorkersTasks(t *testing.T) {
 			c.change(&o)
 			o.Epochs, o.LR, o.Dropout, o.Optim.WeightDecay, o.KeepTargets = 2, 1e-3, 0, 0.1, o.Task != ""
 			want := trained(t, c.ds, o)
-			for _, workers := range []int{2, 7} {
+			sizes := []int{7}
+			if slices.Contains([]string{"nodes", "links", "edges"}, name) {
+				sizes = []int{2, 7}
+			}
+			for _, workers := range sizes {
 				require.InEpsilonSlice(t, want.Losses, sameBy(t, c.ds, workers, o).Losses, 1e-4, "%d workers", workers)
 			}
 			few := o // workers without seeds take part, from the first batch on
@@ -446,7 +450,11 @@ func TestPartsAlike(t *testing.T) {
 			}
 			o.Epochs = 2
 			change(&o)
-			for _, workers := range []int{2, 5} {
+			sizes := []int{3}
+			if name == "sage" {
+				sizes = []int{2, 5}
+			}
+			for _, workers := range sizes {
 				want := sameBy(t, ds, workers, o)
 				got := sameBy(t, ds, workers, byParts(o))
 				require.Equal(t, want.ParamsXXH3, got.ParamsXXH3)
