@@ -265,7 +265,7 @@ func TestBadWorkers(t *testing.T) {
 		{func(o *Options) { o.Workers.Ways = []Way{"both", ByParts, ByParts} },
 			"{parallel}: parts is there twice\n{parallel} both: there are independent, parts and cooperative"},
 		{func(o *Options) { o.Workers.Ways, o.Samplers = []Way{Independent, Cooperative}, sample.Kinds },
-			"{parallel} cooperative: {samplers} labor-star compares lists, which have different owners; " +
+			"{parallel} cooperative: {samplers} labor-star draws otherwise on each worker, and here all counts are of one batch; " +
 				"take {parallel} independent, or ns or labor0\n" +
 				"{parallel} cooperative: {samplers} rw compares lists, which have different owners; " +
 				"take {parallel} independent, or ns or labor0"},
