@@ -28,7 +28,7 @@ var coopColumns = []string{
 }
 
 // countTogether counts the work of workers that draw together, by SampleCooperative. It returns an
-// error if what they draw is not the batch of all seeds.
+// error if the workers draw other edges than one worker that draws for all seeds.
 func countTogether(
 	ctx context.Context, d *data.Data, c sample.Config, deal *dealing, seedCount, stepCount int,
 ) (n cooperation, err error) {
