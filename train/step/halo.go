@@ -22,25 +22,30 @@ type Cooperation struct {
 	Half bool
 }
 
-// cooperating is the state of one step of a Cooperation.
+// cooperating is the state of a step of a Cooperation. Its memory serves the steps that follow.
 type cooperating struct {
 	*Cooperation
-	feed  *Feed
-	halos [][]tape.Halo // by layer and type
-	send  [][]byte
-	bits  []uint16  // of rows in float16
-	rows  []float32 // from float16
-	err   error     // of the first exchange that failed; after it nothing is exchanged
+	feed   *Feed
+	halos  [][]tape.Halo // by layer and type
+	lists  [][]uint32    // of halos
+	at     []uint32      // of tape.Halo.At, all behind each other
+	send   [][]byte
+	unread [][]byte  // of the messages that came, by worker
+	bits   []uint16  // of rows in float16
+	rows   []float32 // from float16
+	err    error     // of the first exchange that failed; after it nothing is exchanged
 }
 
 // cooperate returns model.Pass.Exchange for a step of in, or nil if this worker computes in alone.
 // It uploads the lists of rows.
-func (s *Stepper) cooperate(in Input) (c *cooperating, exchange func(l int, x model.Rows, cols []int) model.Rows) {
+func (s *Stepper) cooperate(in Input) (exchange func(l int, x model.Rows, cols []int) model.Rows) {
+	c := &s.others
+	c.Cooperation, c.feed, c.err = in.Cooperation, s.Feed, nil
 	if in.Cooperation == nil {
-		return nil, nil
+		return nil
 	}
-	c = &cooperating{Cooperation: in.Cooperation, feed: s.Feed, halos: s.Feed.haloLists(in)}
-	return c, func(l int, x model.Rows, cols []int) model.Rows {
+	c.upload(in)
+	return func(l int, x model.Rows, cols []int) model.Rows {
 		h := &c.Halos[l]
 		forth := true
 		return s.Tape.Exchange(x, c.halos[l], cols, func(send, come []kernels.Tensor) {
@@ -63,10 +68,7 @@ func (c *cooperating) swap(
 	if c.Swap == nil || c.err != nil {
 		return
 	}
-	workers := len(of[0])
-	if len(c.send) != workers {
-		c.send = make([][]byte, workers)
-	}
+	c.send = resize(c.send, len(of[0]))
 	for q := range c.send {
 		c.send[q] = c.send[q][:0]
 	}
@@ -77,7 +79,10 @@ func (c *cooperating) swap(
 		c.err = c.feed.Read(x, func(b []byte) error {
 			for q, rows := range of[t] {
 				n := 4 * x.Cols * len(rows)
-				c.send[q], b = c.appendRows(c.send[q], b[:n], half), b[n:]
+				if err := c.appendRows(q, b[:n], half); err != nil {
+					return err
+				}
+				b = b[n:]
 			}
 			return nil
 		})
@@ -89,7 +94,7 @@ func (c *cooperating) swap(
 	if c.err = err; err != nil {
 		return
 	}
-	rest := append([][]byte(nil), came...)
+	c.unread = append(c.unread[:0], came...)
 	for t, x := range come {
 		if x.Len() == 0 {
 			continue
@@ -101,11 +106,11 @@ func (c *cooperating) swap(
 				if half {
 					sent /= 2
 				}
-				if len(rest[q]) < sent {
+				if len(c.unread[q]) < sent {
 					return fmt.Errorf("worker %d sends %d bytes of hidden rows; more were expected", q, len(came[q]))
 				}
-				c.copyRows(dst[:n], rest[q][:sent], half)
-				rest[q], dst = rest[q][sent:], dst[n:]
+				c.copyRows(dst[:n], c.unread[q][:sent], half)
+				c.unread[q], dst = c.unread[q][sent:], dst[n:]
 			}
 			return nil
 		})
@@ -113,27 +118,30 @@ func (c *cooperating) swap(
 			return
 		}
 	}
-	for q := range rest {
-		if len(rest[q]) > 0 {
-			c.err = fmt.Errorf("worker %d sends %d bytes of hidden rows too many", q, len(rest[q]))
+	for q := range c.unread {
+		if len(c.unread[q]) > 0 {
+			c.err = fmt.Errorf("worker %d sends %d bytes of hidden rows too many", q, len(c.unread[q]))
 		}
 	}
 }
 
-// appendRows appends rows to text, as they are or in float16.
-func (c *cooperating) appendRows(text, rows []byte, half bool) []byte {
+// appendRows appends rows to the message to worker q, as they are or in float16.
+func (c *cooperating) appendRows(q int, rows []byte, half bool) error {
 	if !half {
-		return append(text, rows...)
+		c.send[q] = append(c.send[q], rows...)
+		return nil
 	}
 	c.rows, c.bits = resize(c.rows, len(rows)/4), resize(c.bits, len(rows)/4)
 	for i := range c.rows {
 		c.rows[i] = math.Float32frombits(binary.LittleEndian.Uint32(rows[4*i:]))
 	}
-	kernels.Float32ToHalf(c.bits, c.rows)
-	for _, bits := range c.bits {
-		text = binary.LittleEndian.AppendUint16(text, bits)
+	if n := kernels.Float32ToHalf(c.bits, c.rows); n > 0 {
+		return fmt.Errorf("{halo_dtype} f16: %d numbers of hidden rows are beyond its range; take f32", n)
 	}
-	return text
+	for _, bits := range c.bits {
+		c.send[q] = binary.LittleEndian.AppendUint16(c.send[q], bits)
+	}
+	return nil
 }
 
 // copyRows fills dst with the rows that appendRows appended.
@@ -152,54 +160,61 @@ func (c *cooperating) copyRows(dst, text []byte, half bool) {
 	}
 }
 
-// failed returns the error of the exchanges so far; c may be nil.
-func (c *cooperating) failed() error {
-	if c == nil {
-		return nil
+// upload uploads the lists of in's halos. They are valid as long as the lists of Blocks.
+func (c *cooperating) upload(in Input) {
+	places := 0
+	for l := 1; l < len(in.Halos); l++ {
+		for t := range in.Halos[l].Own {
+			places += in.sources(l, t)
+		}
 	}
-	return c.err
-}
-
-// haloLists uploads the lists of in's halos, by layer and type. They are valid as long as the lists
-// of Blocks.
-func (f *Feed) haloLists(in Input) [][]tape.Halo {
-	var lists [][]uint32
+	c.at, c.lists = resize(c.at, places), c.lists[:0]
+	at := c.at
 	for l := 1; l < len(in.Halos); l++ {
 		h := &in.Halos[l]
-		for t := range h.Own {
-			sources := in.Seeds[t]
-			if l < len(in.Layers) {
-				sources = in.Layers[l].Nodes[t].Src
+		for t, own := range h.Own {
+			places := at[:in.sources(l, t)]
+			at = at[len(places):]
+			for row, place := range own {
+				places[place] = uint32(row)
 			}
-			at := make([]uint32, len(sources))
-			var send, take []uint32
-			for row, place := range h.Own[t] {
-				at[place] = uint32(row)
-			}
-			for q := range h.Send[t] {
-				send = append(send, h.Send[t][q]...)
-				for _, place := range h.Take[t][q] {
-					at[place] = kernels.InSlot | uint32(len(take))
-					take = append(take, place)
+			n := 0
+			for _, take := range h.Take[t] {
+				for _, place := range take {
+					places[place] = kernels.InSlot | uint32(n)
+					n++
 				}
 			}
-			lists = append(lists, h.Own[t], send, take, at)
+			c.lists = append(append(append(c.lists, own), h.Send[t]...), h.Take[t]...)
+			c.lists = append(c.lists, places)
 		}
 	}
-	n := total(lists)
-	buf := f.room(haloInts, kernels.U32, n)
-	f.staging.JoinU32(kernels.Tensor{Buf: buf, Type: kernels.U32, Rows: n, Cols: 1}, lists...)
+	n := total(c.lists)
+	buf := c.feed.room(haloInts, kernels.U32, n)
+	c.feed.staging.JoinU32(kernels.Tensor{Buf: buf, Type: kernels.U32, Rows: n, Cols: 1}, c.lists...)
 	n = 0
-	next := func() kernels.Tensor {
-		t := kernels.Tensor{Buf: buf, Type: kernels.U32, Off: n, Rows: len(lists[0]), Cols: 1}
-		n, lists = n+len(lists[0]), lists[1:]
-		return t
+	next := func(rows int) kernels.Tensor {
+		n += rows
+		return kernels.Tensor{Buf: buf, Type: kernels.U32, Off: n - rows, Rows: rows, Cols: 1}
 	}
-	all := make([][]tape.Halo, len(in.Halos))
-	for l := 1; l < len(all); l++ {
-		for range in.Halos[l].Own {
-			all[l] = append(all[l], tape.Halo{Own: next(), Send: next(), Take: next(), At: next()})
+	c.halos = resize(c.halos, len(in.Halos))
+	for l := 1; l < len(c.halos); l++ {
+		h := &in.Halos[l]
+		c.halos[l] = c.halos[l][:0]
+		for t, own := range h.Own {
+			c.halos[l] = append(c.halos[l], tape.Halo{
+				Own: next(len(own)), Send: next(total(h.Send[t])), Take: next(total(h.Take[t])),
+				At: next(in.sources(l, t)),
+			})
 		}
 	}
-	return all
+}
+
+// sources returns the number of nodes of type t whose rows layer l reads; behind the last layer it
+// is the number of seeds.
+func (in *Input) sources(l, t int) int {
+	if l < len(in.Layers) {
+		return len(in.Layers[l].Nodes[t].Src)
+	}
+	return len(in.Seeds[t])
 }

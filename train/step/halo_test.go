@@ -54,3 +54,18 @@ func TestExchangeFails(t *testing.T) {
 		}
 	}
 }
+
+// TestExchangeHalves: a hidden row that float16 cannot hold ends the step with an error that names
+// the option, and nothing is sent.
+func TestExchangeHalves(t *testing.T) {
+	be := kernels.NewCPU(kernels.CPUOptions{})
+	x := kernels.NewTensor(be, kernels.F32, 1, 2)
+	be.UploadF32(x, []float32{1, 70000})
+	c := &cooperating{feed: newFeed(be), Cooperation: &Cooperation{Swap: func([][]byte) ([][]byte, error) {
+		require.Fail(t, "an exchange of numbers that are infinite")
+		return nil, nil
+	}}}
+	row := [][][]uint32{{{0}}}
+	c.swap([]kernels.Tensor{x}, row, []kernels.Tensor{x}, row, true)
+	require.EqualError(t, c.err, "{halo_dtype} f16: 1 numbers of hidden rows are beyond its range; take f32")
+}

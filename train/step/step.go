@@ -48,6 +48,7 @@ type Stepper struct {
 	grads  []kernels.Tensor // of the parameters, in their order
 	learnt []optim.Rows     // read by Compute, and to be changed by Update
 	now    Launched         // the step that Compute began
+	others cooperating
 
 	history history
 }
@@ -154,13 +155,12 @@ func (s *Stepper) Compute(in Input) (err error) {
 	if !in.computes() {
 		return nil
 	}
-	others, err := s.forward(in, &s.now.tally)
-	if err != nil {
+	if err := s.forward(in, &s.now.tally); err != nil {
 		return err
 	}
 	s.store(in, true)
 	s.Tape.Backward()
-	if err := others.failed(); err != nil {
+	if err := s.others.err; err != nil {
 		return err
 	}
 	s.norms(in)
@@ -173,17 +173,17 @@ func (s *Stepper) Compute(in Input) (err error) {
 }
 
 // forward computes the rows of in and, if it has seeds, the loss, and then sets tally.
-func (s *Stepper) forward(in Input, tally *func() Tally) (others *cooperating, err error) {
+func (s *Stepper) forward(in Input, tally *func() Tally) (err error) {
 	graphs, pass := s.begin(in), s.pass(in)
-	others, pass.Exchange = s.cooperate(in)
+	pass.Exchange = s.cooperate(in)
 	out := s.Model.Forward(s.Tape, s.leaves(in.Rows), graphs, pass)
-	if err := others.failed(); err != nil {
-		return nil, err
+	if err := s.others.err; err != nil {
+		return err
 	}
 	if in.hasSeeds() {
 		*tally, err = s.Task.Loss(s.Tape, s.Feed, out, in)
 	}
-	return others, err
+	return err
 }
 
 // LearntGradient returns the gradients of the learnt rows of type n that the last Compute read, or
@@ -277,7 +277,7 @@ func (s *Stepper) Rehearse(in Input) error {
 		return nil
 	}
 	var tally func() Tally
-	if _, err := s.forward(in, &tally); err != nil {
+	if err := s.forward(in, &tally); err != nil {
 		return err
 	}
 	s.store(in, false)
