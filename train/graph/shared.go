@@ -143,6 +143,10 @@ func (c *core) together(
 		wanted.Lists = append(wanted.Lists, make([]float64, len(c.data.Types)))
 	}
 	each, drawn := 1/float64(len(t.works)), 0.0
+	forth, hidden := 4.0, 0.0 // bytes of a number in a row; numbers of rows and gradients that are sent
+	if c.HaloDtype == "f16" {
+		forth = 2
+	}
 	s.InputRows = 0
 	for _, works := range t.works {
 		w := &works[rank]
@@ -161,7 +165,10 @@ func (c *core) together(
 				sent, taken = sent+h.Sent[n], taken+h.Taken[n]
 			}
 			if l > 0 { // it sends rows, and later the gradients of the rows that it took
-				s.Sent.Hidden += each * 4 * float64(c.model.Width(l-1)*(sent+taken))
+				numbers := each * float64(c.model.Width(l-1))
+				hidden += numbers * float64(sent+taken)
+				s.Sent.Hidden += numbers * (forth*float64(sent) + 4*float64(taken))
+				s.Received.Hidden += numbers * (forth*float64(taken) + 4*float64(sent))
 			}
 			if c.draws.GCN { // 4 bytes ask for the degree of a node; four numbers of 4 bytes answer
 				s.Sent.IDs, s.Received.IDs = s.Sent.IDs+each*4*float64(taken), s.Received.IDs+each*4*float64(sent)
@@ -178,16 +185,18 @@ func (c *core) together(
 			}
 		}
 	}
-	s.Sent.Hidden += 4 * float64(c.model.Width(layers-1)) * t.seeds[rank]
-	s.Received.Hidden = s.Sent.Hidden
+	numbers := float64(c.model.Width(layers-1)) * t.seeds[rank]
+	hidden += numbers
+	seeds := (forth + 4) / 2 * numbers
+	s.Sent.Hidden, s.Received.Hidden = s.Sent.Hidden+seeds, s.Received.Hidden+seeds
 	s.Drawing, s.Computing = s.Drawing*drawn/max(edges, 1), s.Computing*drawn/max(edges, 1)
-	return wanted, int64(haloCopies * s.Sent.Hidden)
+	return wanted, int64(haloCopies * 4 * hidden)
 }
 
 // haloCopies is about how many bytes a step takes in memory for each byte of hidden rows and
-// gradients that the worker sends: rows to send, rows that came, the rows of all sources with their
-// gradients, and messages. On ogbn-arxiv three workers that send 1.0 MiB each took 7.6 MiB more
-// than by parts.
+// gradients in float32 that the worker sends: rows to send, rows that came, the rows of all sources
+// with their gradients, and messages. On ogbn-arxiv three workers that send 1.0 MiB each took 7.6
+// MiB more than by parts.
 const haloCopies = 8
 
 // draw traces the first steps of the epoch that began.
