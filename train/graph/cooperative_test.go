@@ -4,13 +4,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/history"
@@ -105,29 +102,11 @@ func TestCooperativeEnds(t *testing.T) {
 	o.History, o.Settings = true, reuses.Settings
 	o.Epochs, o.Cache.HostBytes, o.Window, o.TopologyBytes, o.Batch = 3, 1<<10, 2, 3*o.TopologyBytes, 40
 	want := sameBy(t, ds, 3, o)
-	for trial := range 6 {
+	for fails := -1; fails < 3; fails++ {
 		path := filepath.Join(t.TempDir(), "run")
-		stops := trial >= 3
 		_, err := byWorkers(t, ds, 3, o, func() (*run.Dir, error) { return run.Create(path) },
-			func(w *worker) {
-				if w.rank != trial%3 {
-					return
-				}
-				var fails atomic.Bool
-				w.hooks.Step = func(epoch, _, _ int, _ float64) {
-					if epoch == 2 && stops {
-						w.stop()
-					}
-					fails.Store(epoch == 2 && !stops)
-				}
-				w.faults = func(int, int64, int) (f disk.Fault) {
-					if fails.Load() {
-						f.Errno = syscall.EIO
-					}
-					return f
-				}
-			})
-		if stops {
+			func(w *worker) { w.endAt(2, fails) })
+		if fails < 0 {
 			require.NoError(t, err)
 		} else {
 			require.ErrorContains(t, err, "worker ")

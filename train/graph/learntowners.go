@@ -121,22 +121,16 @@ func (s *learntSums) add(t *trainer, d *sample.Dealt, l tiers.Learnt, came [][]b
 // shareNorms sets the norms of s.rows: the norm of a table's gradients at each worker. squares has
 // the squares of the norms here, by table.
 func (s *learntSums) shareNorms(ctx context.Context, t *trainer, at dist.At, squares []float64) error {
-	own, err := binary.Append(nil, binary.LittleEndian, squares)
-	if err != nil {
-		return err
-	}
-	all, err := t.Hooks.Group.Gather(ctx, at, own)
+	all, err := gatherOf(t.Hooks.Group, squares, func(own []byte) ([][]byte, error) {
+		return t.Hooks.Group.Gather(ctx, at, own)
+	})
 	if err != nil {
 		return err
 	}
 	for k := range s.rows {
 		norms := make([]float32, len(all))
-		for q, text := range all {
-			if len(text) != len(own) {
-				return fmt.Errorf("%s sends %d bytes of norms, and not %d", t.Hooks.Group.Name(q), len(text), len(own))
-			}
-			square := math.Float64frombits(binary.LittleEndian.Uint64(text[8*k:]))
-			norms[q] = float32(math.Sqrt(square))
+		for q, squares := range all {
+			norms[q] = float32(math.Sqrt(squares[k]))
 		}
 		if len(s.norm) == k {
 			s.norm = append(s.norm, kernels.NewTensor(t.Backend, kernels.F32, len(all), 1))

@@ -131,20 +131,14 @@ func (c *core) sumCounts(ctx context.Context, at dist.At) func(counts []int64) e
 		return nil
 	}
 	return func(counts []int64) error {
-		own, err := binary.Append(nil, binary.LittleEndian, counts)
-		if err != nil {
-			return err
-		}
-		all, err := c.Hooks.Group.Gather(ctx, at, own)
+		all, err := gatherOf(c.Hooks.Group, counts, func(own []byte) ([][]byte, error) {
+			return c.Hooks.Group.Gather(ctx, at, own)
+		})
 		if err != nil {
 			return err
 		}
 		clear(counts)
-		others := make([]int64, len(counts))
-		for p, text := range all {
-			if n, err := binary.Decode(text, binary.LittleEndian, others); err != nil || n != len(text) {
-				return fmt.Errorf("%s sends %d bytes of counts, and not %d", c.Hooks.Group.Name(p), len(text), len(own))
-			}
+		for _, others := range all {
 			for i, n := range others {
 				counts[i] += n
 			}
@@ -290,19 +284,28 @@ func (c *core) gather(ctx context.Context, own []byte) (all [][]byte, err error)
 
 // gatherNumbers is gather for numbers.
 func (c *core) gatherNumbers(ctx context.Context, own []float64) ([][]float64, error) {
+	return gatherOf(c.Hooks.Group, own, func(text []byte) ([][]byte, error) { return c.gather(ctx, text) })
+}
+
+// gatherOf returns the numbers that each worker of g gives; all give equally many. gather exchanges
+// their bytes.
+func gatherOf[T int64 | float64](g *dist.Group, own []T, gather func(own []byte) ([][]byte, error)) ([][]T, error) {
 	text, err := binary.Append(nil, binary.LittleEndian, own)
 	if err != nil {
 		return nil, err
 	}
-	all, err := c.gather(ctx, text)
+	all, err := gather(text)
 	if err != nil {
 		return nil, err
 	}
-	numbers := make([][]float64, len(all))
-	for p, text := range all {
-		numbers[p] = make([]float64, len(text)/8)
-		if n, err := binary.Decode(text, binary.LittleEndian, numbers[p]); err != nil || n != len(text) {
-			return nil, fmt.Errorf("%s sends %d bytes, and not numbers of 8", c.Hooks.Group.Name(p), len(text))
+	numbers := make([][]T, len(all))
+	for p, got := range all {
+		numbers[p] = make([]T, len(own))
+		if len(got) != len(text) {
+			return nil, fmt.Errorf("%s sends %d bytes of numbers; %d were expected", g.Name(p), len(got), len(text))
+		}
+		if _, err := binary.Decode(got, binary.LittleEndian, numbers[p]); err != nil {
+			return nil, err
 		}
 	}
 	return numbers, nil
