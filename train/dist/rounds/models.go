@@ -2,12 +2,11 @@ package rounds
 
 import "fmt"
 
-// must returns v, and panics on err: the models of this package have none.
-func must[T any](v T, err error) T {
+// check panics on err: the models of this package have none.
+func check(err error) {
 	if err != nil {
 		panic("rounds: " + err.Error())
 	}
-	return v
 }
 
 // model builds a topology of a usual machine.
@@ -21,17 +20,19 @@ func newModel(format string, args ...any) model {
 func (m model) gpus(n int) (names []string) {
 	for i := range n {
 		names = append(names, fmt.Sprint("w", i))
-		if err := m.worker(names[i]); err != nil {
-			panic("rounds: " + err.Error())
-		}
+		check(m.worker(names[i]))
 	}
 	return names
 }
 
 func (m model) join(a, b string, bytesPerSecond float64) {
-	if err := m.link(Link{Ends: [2]string{a, b}, BytesPerSecond: bytesPerSecond}); err != nil {
-		panic("rounds: " + err.Error())
-	}
+	check(m.link(Link{Ends: [2]string{a, b}, BytesPerSecond: bytesPerSecond}))
+}
+
+func (m model) done() *Topology {
+	t, err := m.finish()
+	check(err)
+	return t
 }
 
 // PCIe returns GPUs under switches under one root. each is the number of GPUs of a switch.
@@ -43,7 +44,7 @@ func PCIe(switches, each int, bytesPerSecond float64) *Topology {
 	for s := range switches {
 		m.join(fmt.Sprint("switch", s), "root", bytesPerSecond)
 	}
-	return must(m.finish())
+	return m.done()
 }
 
 // Mesh returns n GPUs with a link between every two.
@@ -55,7 +56,7 @@ func Mesh(n int, bytesPerSecond float64) *Topology {
 			m.join(a, b, bytesPerSecond)
 		}
 	}
-	return must(m.finish())
+	return m.done()
 }
 
 // CubeMesh returns the NVLink mesh of a DGX-1: two meshes of four GPUs, and a link from each GPU to
@@ -73,7 +74,7 @@ func CubeMesh(bytesPerSecond float64) *Topology {
 			}
 		}
 	}
-	return must(m.finish())
+	return m.done()
 }
 
 // Switch returns workers at one switch.
@@ -82,7 +83,7 @@ func Switch(n int, bytesPerSecond float64) *Topology {
 	for _, w := range m.gpus(n) {
 		m.join(w, "switch", bytesPerSecond)
 	}
-	return must(m.finish())
+	return m.done()
 }
 
 // Sockets returns two sockets of a machine, with so many workers at each. between is the speed of
@@ -93,7 +94,7 @@ func Sockets(each int, bytesPerSecond, between float64) *Topology {
 		m.join(w, fmt.Sprint("socket", i/each), bytesPerSecond)
 	}
 	m.join("socket0", "socket1", between)
-	return must(m.finish())
+	return m.done()
 }
 
 // FatTree returns racks of machines, with a link from each rack to each of the spines. All links
@@ -118,11 +119,9 @@ func FatTree(racks, each, spines int, bytesPerSecond float64) *Topology {
 		for q, to := range all {
 			if r, s := p/each, q/each; r != s {
 				over := []string{from + "-" + rack[r], up[r][q%spines], up[s][q%spines], to + "-" + rack[s]}
-				if err := m.path(from, to, over); err != nil {
-					panic("rounds: " + err.Error())
-				}
+				check(m.path(from, to, over))
 			}
 		}
 	}
-	return must(m.finish())
+	return m.done()
 }

@@ -71,13 +71,13 @@ func least(t *Topology, bytes [][]int64) (rounds int) {
 func anyTopology(r *rand.Rand) *Topology {
 	b := newBuilder("any")
 	for w := range 2 + r.IntN(9) {
-		must(0, b.worker(fmt.Sprint("w", w)))
+		check(b.worker(fmt.Sprint("w", w)))
 	}
 	places := slices.Clone(b.workers)
 	join := func(a, c string) {
 		l := Link{Ends: [2]string{a, c}, BytesPerSecond: 1 + r.Float64()*1e9, HalfDuplex: r.IntN(4) == 0}
 		l.Name = fmt.Sprint("l", len(b.links))
-		must(0, b.link(l))
+		check(b.link(l))
 	}
 	for i, w := range places[1:] { // a tree
 		join(places[r.IntN(i+1)], w)
@@ -89,7 +89,7 @@ func anyTopology(r *rand.Rand) *Topology {
 		}
 		places = append(places, place)
 	}
-	return must(b.finish())
+	return model{b}.done()
 }
 
 // anyBytes returns bytes at random, some of them 0 and many equal.
@@ -200,7 +200,7 @@ func TestPaths(t *testing.T) {
 	require.Equal(t, "racks.yaml", racks.Name())
 	require.Equal(t, []string{"m0", "m1", "m2", "m3"}, racks.workers)
 	trunk := Link{Name: "trunk", Ends: [2]string{"rack0", "rack1"}, BytesPerSecond: 125e6, HalfDuplex: true}
-	require.Equal(t, trunk, racks.Links()[4])
+	require.Equal(t, trunk, racks.links[4])
 	for _, c := range []struct {
 		from, to int
 		want     []int

@@ -36,9 +36,6 @@ func (t *Topology) Name() string { return t.name }
 // Size returns the number of workers.
 func (t *Topology) Size() int { return len(t.workers) }
 
-// Links returns all links. Do not change it.
-func (t *Topology) Links() []Link { return t.links }
-
 // Path returns the lanes from one worker to another, in their order. Lanes 2k and 2k+1 are the
 // directions of link k; a half-duplex link has lane 2k alone. Do not change it.
 func (t *Topology) Path(from, to int) []int { return t.paths[from][to] }
