@@ -17,8 +17,10 @@
 //
 // A node's id is an integer from 0 to 2⁶³-1, or text of 1 to 4096 bytes, kept as it is; blanks
 // around a cell without quotes are not part of it. The first rows tell: most of the ids in them are
-// no integers, or some begin with zeros that would be lost. A table of words alone does not tell
-// whether it has a header, and is refused until Options do.
+// no integers, or some begin with zeros that would be lost. Where they tell integers, 007 is
+// refused further down, and 12.0 is 12. 1.24E+11, whose last digits a spreadsheet left out, is
+// refused unless Options say that ids are text. A table of words alone does not tell whether it has
+// a header, and is refused until Options do.
 //
 // Without a table of nodes, the nodes are the ids that edges name, and the builder finds them. With
 // it they are its rows. Where their number is known ([Options].Count, or a comment "# Nodes: 82168"

@@ -91,6 +91,7 @@ func (s *Source) openEdges(path string) (*edgeReader, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.anyText = s.o.IDType == "text"
 	r := &edgeReader{table: t, text: s.text, classes: s.classes, token: make([]byte, 0, 32), counter: -1}
 	if s.o.Counted {
 		r.counter = slices.Index(t.header, "")
@@ -254,15 +255,16 @@ func (s *Source) refuseCounts(path string) error {
 	return nil
 }
 
-// plainPair reads the usual line: up to 18 digits, which cannot overflow, the delimiter, digits,
-// and the end, or other cells without quotes, so many that there are columns in all.
+// plainPair reads the usual line: up to 18 digits, which cannot overflow and do not begin with
+// zeros that would be lost, the delimiter, digits, and the end, or other cells without quotes, so
+// many that there are columns in all.
 func plainPair(line []byte, delim byte, columns int) (u, v int64, ok bool) {
 	i := 0
 	for i < len(line) && i < 19 && line[i]-'0' <= 9 {
 		u = u*10 + int64(line[i]-'0')
 		i++
 	}
-	if i == 0 || i == 19 || i == len(line) || line[i] != delim {
+	if i == 0 || i == 19 || i == len(line) || line[i] != delim || line[0] == '0' && i > 1 {
 		return 0, 0, false
 	}
 	rest := line[i+1:]
@@ -271,7 +273,7 @@ func plainPair(line []byte, delim byte, columns int) (u, v int64, ok bool) {
 		v = v*10 + int64(rest[n]-'0')
 		n++
 	}
-	if n == 0 || n == 19 {
+	if n == 0 || n == 19 || rest[0] == '0' && n > 1 {
 		return 0, 0, false
 	}
 	if rest = rest[n:]; columns == 2 {

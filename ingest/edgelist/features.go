@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/jsonmap"
+	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
 // featureMap is a JSON map from a node's id to the columns where its row is one.
@@ -22,8 +22,8 @@ type featureMap struct {
 // each reads the map: visit gets each node's id and reads its list.
 func (f *featureMap) each(ctx context.Context, visit func(in *jsonmap.Scanner, id int64) error) error {
 	return jsonmap.Each(ctx, f.path, func(in *jsonmap.Scanner, key []byte) error {
-		id, err := strconv.ParseInt(string(key), 10, 64)
-		if err != nil || id < 0 {
+		id, ok := lines.ID(key)
+		if !ok {
 			return in.Errorf("key %q is not the id of a node; a map of features goes from ids to lists of columns",
 				clipText(string(key)))
 		}

@@ -22,17 +22,19 @@ const idRows = 1000 // that tell what ids are
 func sampleIDs(t *table, columns ...int) (s idSample, err error) {
 	s.rows, err = t.sample(idRows, func(cells [][]byte) {
 		for i, cell := range cells {
-			_, whole := lines.Integer(cell)
-			switch {
-			case !slices.Contains(columns, i):
+			if !slices.Contains(columns, i) {
+				_, whole := lines.Integer(cell)
 				s.numbers = s.numbers || whole
-			case len(cell) > 0:
-				s.ids++
-				if !whole && !fraction(cell) {
-					s.texts++
-				}
-				s.zeros = s.zeros || whole && len(cell) > 1 && cell[0] == '0' && cell[1]-'0' <= 9
+				continue
 			}
+			if len(cell) == 0 {
+				continue
+			}
+			s.ids++
+			if _, whole := lines.ID(cell); !whole && !fraction(cell) {
+				s.texts++
+			}
+			s.zeros = s.zeros || lines.Zeros(cell)
 		}
 	})
 	return s, err

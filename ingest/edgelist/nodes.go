@@ -27,6 +27,7 @@ const valueLabel = ":value"
 type nodeTable struct {
 	path     string
 	header   string   // as in Options
+	anyText  bool     // as in table
 	id       int      // column
 	label    int      // column, -1 without
 	values   bool     // labels are numbers, not classes
@@ -60,7 +61,7 @@ type nodeRow struct {
 
 // openNodes reads the start of a table and settles what its columns are.
 func openNodes(o *Options) (*nodeTable, error) {
-	n := &nodeTable{path: o.Nodes, header: o.Header, label: -1, zeros: o.Missing == "zeros"}
+	n := &nodeTable{path: o.Nodes, header: o.Header, anyText: o.IDType == "text", label: -1, zeros: o.Missing == "zeros"}
 	t, err := openTable(n.path, n.header, false, true)
 	if err != nil {
 		return nil, err
@@ -232,6 +233,7 @@ func (n *nodeTable) each(ctx context.Context, visit func(r *nodeRow) error) erro
 		return err
 	}
 	defer t.Close()
+	t.anyText = n.anyText
 	var r nodeRow
 	for read := 0; ; read++ {
 		if read%1024 == 0 && ctx.Err() != nil {

@@ -76,7 +76,11 @@ func (p *parquetText) row() error {
 			case parquet.Int:
 				p.text = strconv.AppendInt(p.text, c.Int, 10)
 			case parquet.Float:
-				p.text = strconv.AppendFloat(p.text, c.Float, 'g', -1, 64)
+				verb := byte('g')
+				if _, whole := lines.Whole(c.Float); whole {
+					verb = 'f' // with all digits, as an id has them
+				}
+				p.text = strconv.AppendFloat(p.text, c.Float, verb, -1, 64)
 			case parquet.Text:
 				p.quote(c.Text)
 			}

@@ -133,6 +133,7 @@ func (s *Source) sampleEdgesOf(r *edgeReader) error {
 	if s.edges == 0 {
 		s.sample = sample
 	}
+	s.sample.zeros = s.sample.zeros || sample.zeros // an id that is text in one file is text in all
 	s.edges += sample.rows
 	if s.o.IDType == "int" || sample.rows == 0 {
 		return nil

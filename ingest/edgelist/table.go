@@ -33,6 +33,7 @@ type table struct {
 	at        int64    // line of the row read last, its first
 	nodes     int64    // that a comment before the table declares, as SNAP's do; 0 without
 	bipartite bool     // a comment before the table says so
+	anyText   bool     // the user said that ids are text, so 1.24E+11 may be one
 
 	packed *parquet.File // what the text is made from; else nil
 }
@@ -603,19 +604,28 @@ func (t *table) id(cells [][]byte, column int) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	v, ok := lines.Integer(cell)
+	if v, ok := lines.ID(cell); ok {
+		return v, nil
+	}
+	negative, whole := lines.Integer(cell)
 	switch {
 	case len(cell) == 0:
 		return 0, bad(column+1, "an id is missing")
-	case !ok && t.header == nil && t.at == t.first:
+	case lines.Rounded(cell):
+		return 0, bad(column+1, roundedID, lines.Clip(cell))
+	case lines.Zeros(cell):
+		return 0, bad(column+1, "%q has zeros in front, which an integer would lose; say {id_type} text", lines.Clip(cell))
+	case whole && negative < 0:
+		return 0, bad(column+1, "id %d is negative; ids are integers from 0, or say {id_type} text", negative)
+	case t.header == nil && t.at == t.first:
 		return 0, bad(column+1, "%q is not an integer of 64 bits, as ids are; if this is the header, say {header} yes", lines.Clip(cell))
-	case !ok:
-		return 0, bad(column+1, "%q is not an integer of 64 bits, as ids are; if they are text, say {id_type} text", lines.Clip(cell))
-	case v < 0:
-		return 0, bad(column+1, "id %d is negative; ids are integers from 0, or say {id_type} text", v)
 	}
-	return v, nil
+	return 0, bad(column+1, "%q is not an integer of 64 bits, as ids are; if they are text, say {id_type} text", lines.Clip(cell))
 }
+
+// roundedID is the error for an id that a spreadsheet has rounded.
+const roundedID = "%q is a number whose last digits are left out, as spreadsheets write long ids; " +
+	"export the column as text, with all digits"
 
 // text reads a node's id that is text.
 func (t *table) text(cells [][]byte, column int) ([]byte, error) {
@@ -627,6 +637,8 @@ func (t *table) text(cells [][]byte, column int) ([]byte, error) {
 		return nil, bad(column+1, "an id is missing")
 	case len(cell) > ingest.MaxIDBytes:
 		return nil, bad(column+1, "an id of %d bytes, and %d are the most", len(cell), ingest.MaxIDBytes)
+	case !t.anyText && lines.Spreadsheet(cell):
+		return nil, bad(column+1, roundedID+"; if it is text as it stands, say {id_type} text", lines.Clip(cell))
 	}
 	return cell, nil
 }

@@ -50,7 +50,8 @@
 //
 // An id is an integer from 0, or text of 1 to 4096 bytes, kept as it is: leading zeros, blanks and
 // all. auto makes integers of a column only when the first 1000 ids print as they stand, so that
-// 007 stays text.
+// 007 stays text; 12.0 is 12, as a column of floats has it. 1.24E+11, whose last digits a
+// spreadsheet left out, is refused, unless id_type is text.
 //
 // A feature is a number, a list of numbers, or numbers parted by semicolons, as many in every row
 // as in most of the first 1000. A categorical one becomes a column for each of its values in their

@@ -24,10 +24,13 @@ const (
 	rowIDs
 	intIDs
 	textIDs
+	autoTextIDs // text by the first rows
 )
 
 func (k ids) kind() ingest.IDs {
-	return map[ids]ingest.IDs{rowIDs: ingest.RowIDs, intIDs: ingest.IntIDs, textIDs: ingest.TextIDs}[k]
+	return map[ids]ingest.IDs{
+		rowIDs: ingest.RowIDs, intIDs: ingest.IntIDs, textIDs: ingest.TextIDs, autoTextIDs: ingest.TextIDs,
+	}[k]
 }
 
 // each reads the entry's files, row by row: visit gets the cells of columns, and returns a
@@ -184,33 +187,22 @@ func looksInt(v *value) bool {
 		n, ok := lines.Whole(v.Float)
 		return ok && n >= 0
 	case parquet.Text:
-		_, ok := plainInt(v.Text)
+		_, ok := lines.ID(v.Text)
 		return ok
 	}
 	return false
 }
 
-// plainInt reads digits that print as they stand.
-func plainInt(text []byte) (int64, bool) {
-	if len(text) == 0 || len(text) > 19 || text[0] == '0' && len(text) > 1 {
-		return 0, false
-	}
-	v := uint64(0)
-	for _, c := range text {
-		if c-'0' > 9 {
-			return 0, false
-		}
-		v = v*10 + uint64(c-'0')
-	}
-	return int64(v), v <= math.MaxInt64
-}
+// roundedID is the error for an id that a spreadsheet has rounded.
+const roundedID = "%q is a number whose last digits are left out, as spreadsheets write long ids; " +
+	"export the column as text, with all digits"
 
 // id reads an id: an integer, or text, which is lent as the cell is or in buf.
 func (k ids) id(v *value, buf []byte) (n int64, text []byte, err error) {
 	if v.Kind == parquet.Null || v.Kind == parquet.Text && lines.IsBlank(v.Text) {
 		return 0, nil, fmt.Errorf("an id is missing")
 	}
-	if k != textIDs {
+	if k != textIDs && k != autoTextIDs {
 		ok := false
 		switch v.Kind {
 		case parquet.Int:
@@ -218,7 +210,9 @@ func (k ids) id(v *value, buf []byte) (n int64, text []byte, err error) {
 		case parquet.Float:
 			n, ok = lines.Whole(v.Float)
 		case parquet.Text:
-			if n, ok = plainInt(v.Text); !ok {
+			if n, ok = lines.ID(v.Text); !ok && lines.Rounded(v.Text) {
+				return 0, nil, fmt.Errorf(roundedID, clip(string(v.Text)))
+			} else if !ok {
 				return 0, nil, fmt.Errorf("%q is not an integer from 0 to 2⁶³-1 without leading zeros, as the ids of this node "+
 					"type are; for other ids say id_type: text", clip(string(v.Text)))
 			}
@@ -234,7 +228,9 @@ func (k ids) id(v *value, buf []byte) (n int64, text []byte, err error) {
 	}
 	switch v.Kind {
 	case parquet.Text:
-		text = v.Text
+		if text = v.Text; k == autoTextIDs && lines.Spreadsheet(text) {
+			return 0, nil, fmt.Errorf(roundedID+"; if it is text as it stands, say id_type: text", clip(string(text)))
+		}
 	case parquet.Int:
 		text = strconv.AppendInt(buf[:0], v.Int, 10)
 	default:

@@ -171,7 +171,7 @@ func (n *nodes) settle(ctx context.Context, forgive forgiver) error {
 		n.ids = intIDs
 		err := n.sample(ctx, []column{n.id}, func(cells []value) {
 			if cells[0].Kind != parquet.Null && !looksInt(&cells[0]) {
-				n.ids = textIDs
+				n.ids = autoTextIDs
 			}
 		})
 		if err != nil {

@@ -189,7 +189,7 @@ func (s *Source) gatheredIDs(ctx context.Context, n *nodes) error {
 			return err
 		}
 		if !integers {
-			n.ids = textIDs
+			n.ids = autoTextIDs
 		}
 	}
 	return nil

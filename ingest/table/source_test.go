@@ -232,10 +232,24 @@ func TestTrapStringIDs(t *testing.T) {
 	f("1,2\n0,9223372036854775808\n", ingest.TextIDs, "1>2", "0>9223372036854775808")
 	f("1,2\n00,7\n", ingest.TextIDs, "1>2", "00>7")
 	f("1,-2\n", ingest.TextIDs, "1>-2")
-	f("1,2.0\n", ingest.TextIDs, "1>2.0")
+	f("1,2.0\n", ingest.IntIDs, "1>2") // as of a column that was one of floats
 	f(" 1,2\n", ingest.TextIDs, " 1>2")
 	f("nan,null\n", ingest.TextIDs, "nan>null")
 	f(strings.Repeat("é", 2048)+",b\n", ingest.TextIDs, strings.Repeat("é", 2048)+">b")
+
+	late := "x,y\n" + strings.Repeat("1,2\n", 1500)
+	for id, why := range map[string]string{
+		"008":      "is not an integer from 0 to 2⁶³-1 without leading zeros",
+		"3.17E+12": "is a number whose last digits are left out, as spreadsheets write long ids",
+	} {
+		_, err := read(files{"s.yaml": pairs, "e.csv": late + "5," + id + "\n"}.write(t), Options{})
+		require.ErrorContains(t, err, fmt.Sprintf("e.csv: line 1502: column y: %q %s", id, why))
+	}
+	_, err := read(files{"s.yaml": pairs, "e.csv": "x,y\nb,4.5E+10\n"}.write(t), Options{})
+	require.ErrorContains(t, err, `e.csv: line 2: column y: "4.5E+10" is a number whose last digits are left out`)
+	text := strings.Replace(pairs, "edges:", "nodes: [{type: a, id_type: text}]\nedges:", 1)
+	_, err = read(files{"s.yaml": text, "e.csv": "x,y\nb,4.5E+10\n"}.write(t), Options{})
+	require.NoError(t, err)
 
 	// Rows are nodes without a column of ids; ids that count the rows are as good.
 	for _, yaml := range []string{
