@@ -91,7 +91,7 @@ type RelationEncoding struct {
 	Relation   string           `json:"relation"` // a Key
 	Undirected bool             `json:"undirected,omitempty"`
 	SelfLoops  string           `json:"self_loops"` // "keep", "drop" or "add"
-	Duplicates string           `json:"duplicates"` // "keep" or "merge"
+	Duplicates string           `json:"duplicates"` // "keep", "merge", or the rule for values of merged edges: "first", "sum", "max" or "mean"
 	Columns    []ColumnEncoding `json:"columns,omitempty"`
 }
 
@@ -297,7 +297,7 @@ func (e *Encodings) validate() error {
 		}
 	}
 	for _, r := range e.Relations {
-		if !slices.Contains([]string{"keep", "drop", "add"}, r.SelfLoops) || !slices.Contains([]string{"keep", "merge"}, r.Duplicates) {
+		if !slices.Contains([]string{"keep", "drop", "add"}, r.SelfLoops) || !slices.Contains([]string{"keep", "merge", "first", "sum", "max", "mean"}, r.Duplicates) {
 			errs = append(errs, fmt.Errorf("relation %s: self loops %q, duplicates %q", r.Relation, r.SelfLoops, r.Duplicates))
 		}
 	}

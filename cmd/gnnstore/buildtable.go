@@ -51,7 +51,7 @@ func buildRows[T any](at func(*T) *buildOptions) setting.Table[T] {
 			Help: "keep, drop, or add: exactly one a node"},
 		{Key: "duplicates",
 			In:   func(o *T) value { return setting.Word(&at(o).Duplicates) },
-			Help: "keep or merge edges that occur more than once"},
+			Help: "edges that occur more than once: keep them, or merge them; where weights or other values of merged edges differ, say what they become: first, sum, max or mean"},
 		{Key: "edge_ids",
 			In:   func(o *T) value { return setting.Bool(&at(o).EdgeIDs) },
 			Help: "keep the number of each edge as read"},

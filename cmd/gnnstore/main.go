@@ -15,6 +15,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/gnnstore/gnnstore/ingest"
 )
 
 func main() { os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -56,6 +58,9 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	var quiet *quietError
 	if !errors.As(err, &quiet) {
 		fmt.Fprintln(stderr, "gnnstore:", withFlags(oneLine(err)))
+	}
+	if question := new(ingest.Question); errors.As(err, &question) {
+		return 2
 	}
 	return 1
 }

@@ -273,7 +273,7 @@ func (b *builder) readSchema(ctx context.Context) error {
 	for _, text := range s.Skipped {
 		b.drop("%s", text)
 	}
-	for _, check := range []func() error{func() error { return checkSchema(&s) }, b.checkStreams, func() error { b.wantUndirected(ctx); return nil }, b.checkUndirected, b.addReverses, b.chooseEdgeSplits, b.checkPolicies, b.chooseFeatures, b.chooseSplit} {
+	for _, check := range []func() error{func() error { return checkSchema(&s) }, b.checkStreams, func() error { b.wantUndirected(ctx); return nil }, b.checkUndirected, b.addReverses, b.chooseEdgeSplits, b.checkPolicies, b.checkDuplicates, b.chooseFeatures, b.chooseSplit} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -53,12 +53,14 @@ type relation struct {
 type edgeForm struct {
 	ingest.Relation
 	src, dst *nodes
-	reverse  bool // add reverses
-	merge    bool // keep one of equal edges; so it is with reverses
-	made     bool // the relation is made from another, as its reverse
-	ids      bool // keep numbers
-	parted   bool // the last byte of a record is the Part that the source has for the edge
-	width    int  // of a record
+	reverse  bool       // add reverses
+	merge    bool       // keep one of equal edges; so it is with reverses
+	rule     Duplicates // for their values
+	tabled   bool       // edges have rows of features
+	made     bool       // the relation is made from another, as its reverse
+	ids      bool       // keep numbers
+	parted   bool       // the last byte of a record is the Part that the source has for the edge
+	width    int        // of a record
 	columns  []store.ColumnSpec
 }
 
@@ -67,8 +69,9 @@ func (b *builder) form(i int) edgeForm {
 	f := edgeForm{Relation: r, src: b.typeOf(r.Src), dst: b.typeOf(r.Dst), width: 8}
 	f.made = i >= b.given
 	f.reverse = b.Undirected && r.Src == r.Dst
-	f.merge = (f.reverse || b.Duplicates == DuplicatesMerge) && !f.made && f.Stream == nil // the other's are merged
-	f.ids = f.Stream == nil && (b.EdgeIDs || b.hasEdgeTable(b.schema.Relations[b.madeFrom(i)].Key()))
+	f.merge = (f.reverse || b.merges()) && !f.made && f.Stream == nil // the other's are merged
+	f.rule, f.tabled = b.rule(), b.hasEdgeTable(b.schema.Relations[b.madeFrom(i)].Key())
+	f.ids = f.Stream == nil && (b.EdgeIDs || f.tabled)
 	f.parted = r.Parted && !f.made
 	if f.ids || len(r.Columns) > 0 || f.parted {
 		f.width += 8 // the number, which tells equal edges apart

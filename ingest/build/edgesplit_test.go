@@ -277,7 +277,7 @@ func TestEdgeSplitColumns(t *testing.T) {
 		f.values[0][0] = append(f.values[0][0], uint64(math.Float32bits(float32(u*100+v))))
 		f.values[0][1] = append(f.values[0][1], uint64((u+v)%7))
 	}
-	for _, o := range []Options{{}, {Undirected: true}, {Order: OrderOriginal}} {
+	for _, o := range []Options{{}, {Undirected: true, Duplicates: DuplicatesFirst}, {Order: OrderOriginal}} {
 		o.EdgeIDs, o.Features, o.EdgeSplit, o.test.journal = true, "degree", []string{"random:0.7/0.1/0.2"}, true
 		d, rep := build(t, f, o)
 		for p := range store.HeldTest + 1 {

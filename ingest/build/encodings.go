@@ -34,7 +34,7 @@ func (b *builder) encodings() *store.Encodings {
 	for i, r := range b.relations() {
 		of := store.RelationEncoding{Relation: r.Key(), SelfLoops: string(SelfLoopsKeep), Duplicates: string(b.Duplicates)}
 		if of.Undirected = b.form(i).reverse; of.Undirected {
-			of.Duplicates = string(DuplicatesMerge)
+			of.Duplicates = string(b.rule())
 		}
 		if r.Src == r.Dst {
 			of.SelfLoops = string(b.SelfLoops)

@@ -106,7 +106,12 @@ func drawAny(t *rapid.T, bad bool) *fake {
 			r.Columns = append(r.Columns, ingest.EdgeColumn{Name: fmt.Sprint("c", k), Elem: e})
 			column := make([]uint64, len(f.edges[i]))
 			for j := range column {
-				column[j] = uint64(100*k + j)
+				switch column[j] = uint64(100*k + j); e {
+				case store.U8:
+					column[j] = uint64(j % 3)
+				case store.F32: // of some orders of magnitude, so that sums depend on their order
+					column[j] = uint64(math.Float32bits(float32(math.Exp(float64(j % 23)))))
+				}
 			}
 			f.values[i] = append(f.values[i], column)
 		}
@@ -124,7 +129,8 @@ func drawAny(t *rapid.T, bad bool) *fake {
 // edge is one that is stored, by rows.
 type edge struct {
 	u, v   int
-	number int64 // as read; -1: an added loop
+	number int64   // as read; -1: an added loop
+	joined []int64 // the numbers of all edges that it is made of, the given ones first
 }
 
 // expected is the dataset that a graph must become, found the obvious way.
@@ -185,16 +191,18 @@ func expect(f *fake, o Options) *expected {
 		var kept []edge
 		first := map[[2]int]bool{}
 		reverse := o.Undirected && src == dst
-		merge := reverse || o.Duplicates == DuplicatesMerge
+		merge := reverse || o.Duplicates != DuplicatesKeep
 		add := func(e edge) {
-			if again := first[[2]int{e.u, e.v}]; again {
+			if first[[2]int{e.u, e.v}] {
 				rep.Duplicates++
 				if merge {
 					rep.DuplicatesMerged++
+					join(kept, e, o)
 					return
 				}
 			}
 			first[[2]int{e.u, e.v}] = true
+			e.joined = []int64{e.number}
 			kept = append(kept, e)
 		}
 		for k, e := range f.edges[i] {
@@ -211,11 +219,11 @@ func expect(f *fake, o Options) *expected {
 					continue
 				}
 			}
-			add(edge{u, v, int64(k)})
+			add(edge{u: u, v: v, number: int64(k)})
 		}
 		if o.SelfLoops == SelfLoopsAdd && src == dst {
 			for v := range x.ids[dst] {
-				add(edge{v, v, -1})
+				add(edge{u: v, v: v, number: -1})
 				rep.SelfLoopsAdded++
 			}
 		}
@@ -223,9 +231,13 @@ func expect(f *fake, o Options) *expected {
 			for k, e := range f.edges[i] { // all of them, in order: the first to be turned round gives its number
 				u, ok := x.rows[src][e[0]]
 				v, ok2 := x.rows[dst][e[1]]
-				if ok && ok2 && u != v && !first[[2]int{v, u}] {
+				switch turned := (edge{v, u, int64(k), []int64{int64(k)}}); {
+				case !ok || !ok2 || u == v:
+				case first[[2]int{v, u}]:
+					join(kept, turned, o)
+				default:
 					first[[2]int{v, u}] = true
-					kept = append(kept, edge{v, u, int64(k)})
+					kept = append(kept, turned)
 					rep.ReverseAdded++
 				}
 			}
@@ -236,6 +248,41 @@ func expect(f *fake, o Options) *expected {
 	}
 	x.reverse(f, o)
 	return x
+}
+
+// join adds an edge to the equal one that was kept.
+func join(kept []edge, e edge, o Options) {
+	i := slices.IndexFunc(kept, func(k edge) bool { return k.u == e.u && k.v == e.v })
+	kept[i].joined = append(kept[i].joined, e.number)
+	if o.Duplicates != DuplicatesKeep && o.Duplicates != DuplicatesMerge { // a rule
+		kept[i].number = min(kept[i].number, e.number)
+	}
+}
+
+// value is the value of an edge in a column, by the rule of o for those that were joined.
+func (e *edge) value(column []uint64, elem store.Elem, o Options) uint64 {
+	var of []uint64
+	for _, n := range e.joined {
+		of = append(of, column[n])
+	}
+	switch o.Duplicates {
+	case DuplicatesMax: // the values are not negative, and their bits are in their order
+		return slices.Max(of)
+	case DuplicatesSum, DuplicatesMean:
+		sum, total := 0.0, uint64(0)
+		for _, bits := range of {
+			sum += float64(math.Float32frombits(uint32(bits)))
+			total += bits
+		}
+		if elem != store.F32 {
+			return total
+		}
+		if o.Duplicates == DuplicatesMean {
+			sum /= float64(len(of))
+		}
+		return uint64(math.Float32bits(float32(sum)))
+	}
+	return column[e.number]
 }
 
 // reverse adds what Options.Reverse asks for.
@@ -291,7 +338,7 @@ func (x *expected) reverse(f *fake, o Options) {
 		x.relations, x.from = append(x.relations, made), append(x.from, i)
 		var edges []edge
 		for _, e := range x.edges[i] {
-			edges = append(edges, edge{e.v, e.u, e.number})
+			edges = append(edges, edge{e.v, e.u, e.number, e.joined})
 		}
 		x.edges = append(x.edges, edges)
 	}
@@ -352,6 +399,23 @@ func drawOptions(t *rapid.T, f *fake) Options {
 		Duplicates: rapid.SampledFrom([]Duplicates{DuplicatesKeep, DuplicatesMerge}).Draw(t, "duplicates"),
 		EdgeIDs:    rapid.Bool().Draw(t, "edge ids"), DType: F32,
 		Undirected: rapid.Bool().Draw(t, "undirected"),
+	}
+	values, floats, tables := false, true, slices.ContainsFunc(f.schema.Tables, func(t ingest.Table) bool { return t.Relation != "" })
+	for _, r := range f.schema.Relations {
+		for _, c := range r.Columns {
+			values, floats = true, floats && c.Elem == store.F32
+		}
+	}
+	if rules := []Duplicates{DuplicatesFirst}; values || tables {
+		if !tables {
+			rules = append(rules, DuplicatesSum, DuplicatesMax)
+		}
+		if !tables && floats {
+			rules = append(rules, DuplicatesMean)
+		}
+		if o.Undirected || o.Duplicates == DuplicatesMerge {
+			o.Duplicates = rapid.SampledFrom(rules).Draw(t, "rule")
+		}
 	}
 	own, plain := 0, true
 	for _, r := range f.schema.Relations {
@@ -500,7 +564,7 @@ func (x *expected) check(t *rapid.T, f *fake, o Options, d *store.Dataset, rep *
 				line += fmt.Sprintf(" id=%x", binary.LittleEndian.AppendUint64(nil, uint64(e.number)))
 			}
 			for k, c := range r.Columns {
-				value := binary.LittleEndian.AppendUint64(nil, f.values[x.from[i]][k][e.number])
+				value := binary.LittleEndian.AppendUint64(nil, e.value(f.values[x.from[i]][k], c.Elem, o))
 				line += fmt.Sprintf(" %s=%x", c.Name, value[:c.Elem.Size()])
 			}
 			want = append(want, line)

@@ -127,6 +127,7 @@ func (b *builder) sortBuckets(ctx context.Context, f *edgeForm, rel *relation, v
 		rel.Report.Duplicates, rel.Report.ReverseAdded = 0, 0
 	}
 	s.fit(given, rel.Reverse, f.width, ranges)
+	outer := ctx // lives on when a worker fails
 	g, ctx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(ctx, func() {
 		mu.Lock()
@@ -141,7 +142,8 @@ func (b *builder) sortBuckets(ctx context.Context, f *edgeForm, rel *relation, v
 				return err
 			}
 			defer sorter.Close()
-			c := combiner{form: *f, merge: mergeNow}
+			c := combiner{form: *f, merge: mergeNow, folds: mergeNow && f.width > 8}
+			c.join.form = &c.form
 			for {
 				mu.Lock()
 				k := next
@@ -172,10 +174,18 @@ func (b *builder) sortBuckets(ctx context.Context, f *edgeForm, rel *relation, v
 						if err := ctx.Err(); err != nil {
 							return err
 						}
-						m := c.combine(runs)
+						m, err := c.combine(runs)
+						if err != nil {
+							return err
+						}
 						b.addMeter(len(m.items))
 						return visit(k, wait, m)
 					})
+				}
+				if err == nil {
+					if m := c.finish(); m != nil {
+						err = visit(k, wait, m)
+					}
 				}
 				if err == nil {
 					err = wait()
@@ -194,7 +204,7 @@ func (b *builder) sortBuckets(ctx context.Context, f *edgeForm, rel *relation, v
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return err
+		return b.explain(outer, err)
 	}
 	if mergeNow {
 		rel.Report.DuplicatesMerged = rel.Report.Duplicates
@@ -202,7 +212,8 @@ func (b *builder) sortBuckets(ctx context.Context, f *edgeForm, rel *relation, v
 	return nil
 }
 
-// combiner makes one of equal edges, or counts them, over the runs of a bucket.
+// combiner makes one of equal edges, or counts them, over the runs of a bucket. Where edges are
+// more than their ends, fold makes one of them.
 type combiner struct {
 	form       edgeForm
 	merge      bool
@@ -215,6 +226,15 @@ type combiner struct {
 	m       merged
 	items   []uint32
 	records []byte
+
+	// See fold.go. Of the edge that is held back:
+	folds   bool
+	join    joiner
+	held    []byte // its record
+	single  bool   // nothing was joined to it
+	side    int    // and it came from here
+	end     uint32 // the list behind the last of the runs
+	lengths []uint32
 }
 
 // begin turns to another bucket.
@@ -222,7 +242,10 @@ func (c *combiner) begin() { c.duplicates, c.reversed, c.kept, c.any = 0, 0, 0, 
 
 // combine takes a run of given edges and perhaps one of reverses, over the same lists. What it
 // returns is good until the next call.
-func (c *combiner) combine(runs []extsort.Run) *merged {
+func (c *combiner) combine(runs []extsort.Run) (*merged, error) {
+	if c.folds {
+		return c.fold(runs)
+	}
 	given := &runs[0]
 	c.m = merged{list: given.List, lengths: given.Lengths, items: given.Items}
 	if len(runs) == 1 {
@@ -234,7 +257,7 @@ func (c *combiner) combine(runs []extsort.Run) *merged {
 	if given.Width > 8 {
 		c.m.records = c.records
 	}
-	return &c.m
+	return &c.m, nil
 }
 
 // one goes through given edges alone; equal ones follow each other, the first by number first.
@@ -253,7 +276,7 @@ func (c *combiner) one(r *extsort.Run) {
 			}
 			if !again || !c.merge {
 				r.Items[out] = r.Items[at]
-				if wide {
+				if wide { // then none is merged
 					c.records = append(c.records, r.Record(at)...)
 				}
 				out++
@@ -266,15 +289,12 @@ func (c *combiner) one(r *extsort.Run) {
 	c.m.items = r.Items[:out]
 }
 
-// two merges given edges and reverses, and keeps one of equal ones: a given one if there is any,
-// the first by number.
+// two merges given edges and reverses, and keeps one of equal ones. Nothing rides on them.
 func (c *combiner) two(g, r *extsort.Run) {
 	if need := len(g.Items) + len(r.Items); cap(c.items) < need {
 		c.items = make([]uint32, 0, need)
 	}
 	items := c.items[:0]
-	wide := g.Width > 8
-	c.records = c.records[:0]
 	i, j := 0, 0
 	for l, n := range g.Lengths {
 		iEnd, jEnd, before := i+int(n), j+int(r.Lengths[l]), len(items)
@@ -291,11 +311,6 @@ func (c *combiner) two(g, r *extsort.Run) {
 			c.last, c.any = k, true
 			if !again {
 				items = append(items, u)
-				if wide && fromGiven {
-					c.records = append(c.records, g.Record(i)...)
-				} else if wide {
-					c.records = append(c.records, r.Record(j)...)
-				}
 			}
 			if fromGiven {
 				if again {

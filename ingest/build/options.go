@@ -39,7 +39,12 @@ type Duplicates string
 
 const (
 	DuplicatesKeep  Duplicates = "keep"  // as they are
-	DuplicatesMerge Duplicates = "merge" // the first read stays, with its number and columns
+	DuplicatesMerge Duplicates = "merge" // become one, and are refused where their values differ
+	// Edges become one as well, with the number of the first, and a value of these:
+	DuplicatesFirst Duplicates = "first" // as read
+	DuplicatesSum   Duplicates = "sum"
+	DuplicatesMax   Duplicates = "max"
+	DuplicatesMean  Duplicates = "mean"
 )
 
 // DType is the type of stored features.
@@ -66,7 +71,7 @@ type Options struct {
 	Directed   bool       // take edges as directed, though they look like an undirected graph
 	OneWay     bool       // add no reverses, though the source's Schema.BackWanted asks for them
 	SelfLoops  SelfLoops  // default SelfLoopsKeep
-	Duplicates Duplicates // default DuplicatesKeep; edges with reverses are always merged
+	Duplicates Duplicates // default DuplicatesKeep, which is DuplicatesMerge for edges with reverses
 	EdgeIDs    bool       // store the number of each edge as read, as column "id"; with a table of edges it is anyhow
 	SkipBad    int64      // edges whose ends are no nodes that may be passed over, counted; default none
 
@@ -142,8 +147,8 @@ func (o *Options) effective() (*plan, error) {
 	if p.SelfLoops != SelfLoopsKeep && p.SelfLoops != SelfLoopsDrop && p.SelfLoops != SelfLoopsAdd {
 		errs = append(errs, fmt.Errorf("{self_loops} %q: choose keep, drop or add", p.SelfLoops))
 	}
-	if p.Duplicates != DuplicatesKeep && p.Duplicates != DuplicatesMerge {
-		errs = append(errs, fmt.Errorf("{duplicates} %q: choose keep or merge", p.Duplicates))
+	if !slices.Contains([]Duplicates{DuplicatesKeep, DuplicatesMerge, DuplicatesFirst, DuplicatesSum, DuplicatesMax, DuplicatesMean}, p.Duplicates) {
+		errs = append(errs, fmt.Errorf("{duplicates} %q: choose keep, merge, first, sum, max or mean", p.Duplicates))
 	}
 	if p.SkipBad < 0 {
 		errs = append(errs, fmt.Errorf("{skip_bad} %d: choose a number of rows, or 0 for none", p.SkipBad))

@@ -172,7 +172,7 @@ func TestOptionsRefuse(t *testing.T) {
 	}{
 		{Options{Order: "hot"}, `{order} "hot": there is no such order; choose degree, access or original`},
 		{Options{SelfLoops: "no"}, `{self_loops} "no": choose keep, drop or add`},
-		{Options{Duplicates: "no"}, `{duplicates} "no": choose keep or merge`},
+		{Options{Duplicates: "no"}, `{duplicates} "no": choose keep, merge, first, sum, max or mean`},
 		{Options{SkipBad: -1}, "{skip_bad} -1: choose a number of rows"},
 		{Options{Memory: 100 << 20}, "{memory} 104857600: 128 MiB is the least that works"},
 		{Options{DType: "f64"}, `{dtype} "f64": features are not stored so; choose f16 or f32`},

@@ -81,7 +81,7 @@ func everyOptions() []Options {
 	return []Options{
 		{Undirected: true, Reverse: true, DType: F32, test: tiny},
 		{Order: OrderAccess, Features: "degree", EdgeIDs: true, Tmp: "tmp", test: tiny},
-		{Order: OrderOriginal, Duplicates: DuplicatesMerge, Reverse: true, test: tiny},
+		{Order: OrderOriginal, Duplicates: DuplicatesFirst, Reverse: true, test: tiny},
 		{Features: "mean", Reverse: true, test: tiny},
 	}
 }

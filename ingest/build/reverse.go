@@ -242,6 +242,7 @@ func (b *builder) eachHeld(ctx context.Context, i int, p ingest.Part, visit func
 	if !f.merge {
 		return b.eachChunk(ctx, log, f.width, visitAll(visit))
 	}
+	f.tabled = f.tabled && !f.reverse
 	var part relation
 	var err error
 	if part.Given, part.Starts, err = b.partLogs(ctx, &f, log, fmt.Sprintf("held-%d-%v", i, p), nil, nil, nil); err != nil {

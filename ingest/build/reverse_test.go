@@ -69,7 +69,7 @@ func TestReverseIsThere(t *testing.T) {
 	f.schema.Relations = append(f.schema.Relations, ingest.Relation{Src: "paper", Name: "by", Dst: "author", Edges: 5}, ingest.Relation{Src: "paper", Name: "likes", Dst: "paper", Edges: 5})
 	f.edges[4] = [][2]int64{{4, 2}, {0, 0}, {3, 0}, {0, 1}, {0, 0}}
 	f.edges[5] = [][2]int64{{1, 2}, {0, 0}, {2, 1}, {1, 2}, {2, 1}}
-	for _, o := range []Options{{}, {Order: OrderOriginal}, {Order: OrderAccess, test: tiny}, {Order: OrderOriginal, Duplicates: DuplicatesMerge, test: tiny}} {
+	for _, o := range []Options{{}, {Order: OrderOriginal}, {Order: OrderAccess, test: tiny}, {Order: OrderOriginal, Duplicates: DuplicatesFirst, test: tiny}} {
 		o.Reverse = true
 		d, rep := build(t, f, o)
 		require.Contains(t, rep.Notes, "relation author__writes__paper has its reverse in the source, paper__by__author, so {reverse} adds none")
@@ -112,7 +112,7 @@ func TestReverseRefuses(t *testing.T) {
 
 // TestPlanOfReverses: a plan has the passes that a build has.
 func TestPlanOfReverses(t *testing.T) {
-	for _, o := range []Options{{Reverse: true}, {Reverse: true, Undirected: true, Order: OrderOriginal}, {Reverse: true, Order: OrderOriginal, Duplicates: DuplicatesMerge}} {
+	for _, o := range []Options{{Reverse: true}, {Reverse: true, Undirected: true, Order: OrderOriginal}, {Reverse: true, Order: OrderOriginal, Duplicates: DuplicatesFirst}} {
 		o.FS = vfs.NewMem()
 		plan, err := PlanBuild(context.Background(), typed(), "x.gnn", o)
 		require.NoError(t, err)
