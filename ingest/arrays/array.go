@@ -71,6 +71,8 @@ func exact(t npy.Type) float64 {
 	switch {
 	case t.Kind == npy.BFloat:
 		return 1 << 8
+	case t.Size == 1: // float8 of two bits of fraction or more; E8M0 has powers of two alone
+		return 1 << 3
 	case t.Size == 2:
 		return 1 << 11
 	case t.Size == 4:
@@ -81,7 +83,7 @@ func exact(t npy.Type) float64 {
 
 // read fills dst and returns how many there were: 0 at the end.
 func (s *ids) read(dst []int64) (int, error) {
-	if k := s.a.Type.Kind; k != npy.Float && k != npy.BFloat {
+	if !s.a.Type.Floating() {
 		n, err := s.r.ReadInt64s(dst)
 		if err == io.EOF {
 			err = nil

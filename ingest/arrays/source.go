@@ -413,7 +413,7 @@ func (s *Source) findRelation(prefix string, r ingest.Relation) error {
 }
 
 func (e *edges) weightElem() store.Elem {
-	if k := e.weight.Type.Kind; k == npy.Float || k == npy.BFloat {
+	if e.weight.Type.Floating() {
 		return store.F32
 	}
 	return store.I64

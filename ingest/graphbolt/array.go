@@ -101,7 +101,7 @@ func (a *array) vector() bool {
 }
 
 func (a *array) isFloat() bool {
-	return a.header.Type.Kind == npy.Float || a.header.Type.Kind == npy.BFloat
+	return a.header.Type.Floating()
 }
 
 // stream is an array being read in row-major order.

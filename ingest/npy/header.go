@@ -36,6 +36,12 @@ const (
 	Bytes   // fixed-width bytes, NumPy's S
 	BFloat  // the upper half of a float32: PyTorch's bfloat16, which NumPy has no descr for
 	Opaque  // of a size, and nothing else is known: what other libraries have beyond these
+	// PyTorch's float8: bits of exponent and of fraction; Z has no negative zero and no infinities.
+	E4M3
+	E5M2
+	E4M3Z
+	E5M2Z
+	E8M0
 )
 
 // Type is the decoded descr.
@@ -46,7 +52,10 @@ type Type struct {
 }
 
 // Number reports whether ReadInt64s and ReadFloat64s decode it.
-func (t Type) Number() bool { return t.Kind >= Bool && t.Kind <= Float || t.Kind == BFloat }
+func (t Type) Number() bool { return t.Kind >= Bool && t.Kind <= Uint || t.Floating() }
+
+// Floating reports whether the elements are floats of some kind.
+func (t Type) Floating() bool { return t.Kind == Float || t.Kind == BFloat || t.Kind >= E4M3 }
 
 // Header is the form of an array.
 type Header struct {

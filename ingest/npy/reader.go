@@ -61,7 +61,7 @@ func (r *Reader) ReadInt64s(dst []int64) (int, error) {
 	switch t := r.header.Type; t.Kind {
 	case Unicode, Bytes, Opaque:
 		return 0, r.notNumbers()
-	case Float, BFloat:
+	case Float, BFloat, E4M3, E5M2, E4M3Z, E5M2Z, E8M0:
 		return readAll(r, dst, r.integers)
 	case Uint:
 		return readAll(r, dst, func(dst []int64, raw []byte) error {
@@ -280,6 +280,11 @@ func decode[D int64 | float32 | float64](dst []D, raw []byte, t Type) {
 			for i := range dst {
 				dst[i] = D(le.Uint64(raw[8*i:]))
 			}
+		}
+	case E4M3, E5M2, E4M3Z, E5M2Z, E8M0:
+		values := float8[t.Kind]
+		for i := range dst {
+			dst[i] = D(values[raw[i]])
 		}
 	case BFloat:
 		for i := range dst {

@@ -8,13 +8,15 @@ import "fmt"
 type Dialect struct {
 	// Names may be imported and passed as arguments.
 	Names map[Global]bool
-	// Calls may be imported and called.
+	// Calls may be imported and called. So may the instances of those that are in Objects as well.
 	Calls map[Global]func(args Tuple) (any, error)
 	// Objects are classes whose instances are an [Object] with its state.
 	Objects map[Global]bool
 	// Persistent gives what stands outside the pickle under an id; nil when nothing does. What it
 	// makes may have a method Kind, which names it in messages as [Kind] does.
 	Persistent func(id any) (any, error)
+	// Remedy is a line of Python that saves the arrays alone, for errors about other imports.
+	Remedy string
 	// Memory is the whole ingest's. A pickle may take a quarter of it, with the bytes of its file.
 	// 0: 1 GiB.
 	Memory int64

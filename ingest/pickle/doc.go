@@ -2,11 +2,11 @@
 // [Dialect.ReadFile] or [Dialect.Load], then a type switch over the types that Load lists.
 //
 // A pickle is a program that may call anything Python can import. This machine knows the opcodes
-// that build data and an allow-list of globals: NumPy's arrays, dtypes and scalars, SciPy's CSR
-// matrices (as an [Object] with its state), defaultdict, and the handful of helpers by which Python
-// versions write them. Every other import, call or opcode is an error of one line that names the
-// file, the byte and the reason. Nothing is looked up by name beyond that list, and those that a
-// [Dialect] adds for the files of one library.
+// that build data and an allow-list of globals: NumPy's arrays, dtypes and scalars, SciPy's CSR,
+// CSC and COO matrices (as an [Object] with its state), defaultdict, sets (as a [List]), and the
+// handful of helpers by which Python versions write them. Every other import, call or opcode is an
+// error of one line that names the file, the byte and the reason. Nothing is looked up by name
+// beyond that list, and those that a [Dialect] adds for the files of one library.
 //
 // A dict of many items need not fit in memory: [Dialect.EachItem] streams them.
 //

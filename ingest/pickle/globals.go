@@ -2,6 +2,7 @@ package pickle
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -24,6 +25,7 @@ const (
 	frombuffer                  // called: an array
 	encode                      // called: bytes
 	noBytes                     // called: bytes without any, as old protocols write them
+	makeSet                     // called: a list of what a set holds
 	instance                    // called or made anew: an object to be built
 	copyInstance
 )
@@ -42,10 +44,24 @@ var allowed = map[Global]role{
 	"scipy.sparse.csr.csr_matrix":         instance,
 	"scipy.sparse._csr.csr_matrix":        instance,
 	"scipy.sparse._csr.csr_array":         instance,
+	"scipy.sparse.csc.csc_matrix":         instance,
+	"scipy.sparse._csc.csc_matrix":        instance,
+	"scipy.sparse._csc.csc_array":         instance,
+	"scipy.sparse.coo.coo_matrix":         instance,
+	"scipy.sparse._coo.coo_matrix":        instance,
+	"scipy.sparse._coo.coo_array":         instance,
 	"collections.defaultdict":             makeDict,
 	"collections.OrderedDict":             makeDict,
 	"__builtin__.list":                    passed,
 	"builtins.list":                       passed,
+	"__builtin__.dict":                    passed,
+	"builtins.dict":                       passed,
+	"__builtin__.int":                     passed,
+	"builtins.int":                        passed,
+	"__builtin__.set":                     makeSet,
+	"builtins.set":                        makeSet,
+	"__builtin__.frozenset":               makeSet,
+	"builtins.frozenset":                  makeSet,
 	"__builtin__.object":                  passed,
 	"builtins.object":                     passed,
 	"copy_reg._reconstructor":             copyInstance,
@@ -82,7 +98,11 @@ func (m *machine) global(code byte) error {
 	}
 	g := Global(module + "." + name)
 	if allowed[g] == 0 && !m.dialect.knows(g) {
-		return fmt.Errorf("it imports %q, which is not on the list of what data needs; this file is refused", clip([]byte(g)))
+		remedy := "this file is refused"
+		if m.dialect.Remedy != "" {
+			remedy = "if you trust the file, load it in Python and save its arrays alone: " + m.dialect.Remedy
+		}
+		return fmt.Errorf("it imports %q, which is not on the list of what data needs; %s", clip([]byte(g)), remedy)
 	}
 	return m.push(g)
 }
@@ -94,6 +114,9 @@ func (m *machine) reduce() error {
 		return err
 	}
 	g, ok := pair[0].(Global)
+	if o, isObject := pair[0].(*Object); isObject && m.dialect.Calls[Global(o.Class)] != nil {
+		g, ok = Global(o.Class), true // an object that is called
+	}
 	args, isTuple := pair[1].(Tuple)
 	if !ok || !isTuple {
 		return fmt.Errorf("%s is called with %s", Kind(pair[0]), Kind(pair[1]))
@@ -150,6 +173,14 @@ func (m *machine) call(g Global, args Tuple) (any, error) {
 		if len(args) == 0 {
 			return Bytes{}, nil
 		}
+	case makeSet: // (list of what it holds)
+		if len(args) == 0 {
+			return &List{}, nil
+		}
+		if held, ok := args[0].(*List); ok && len(args) == 1 {
+			items, err := m.copied(held.Items, nil)
+			return &List{Items: items}, err
+		}
 	case instance:
 		if len(args) == 0 {
 			return &Object{Class: string(g)}, nil
@@ -164,8 +195,11 @@ func (m *machine) call(g Global, args Tuple) (any, error) {
 	return nil, fmt.Errorf("it is called in a way that data does not need; this file is refused")
 }
 
+// isFactory reports whether a defaultdict may make its values by v, which is not called here.
 func isFactory(v any) bool {
-	return v == nil || v == Global("__builtin__.list") || v == Global("builtins.list")
+	g, ok := v.(Global)
+	_, name, _ := strings.Cut(string(g), ".")
+	return v == nil || ok && (allowed[g] == passed || allowed[g] == makeSet) && slices.Contains([]string{"list", "dict", "int", "set", "frozenset"}, name)
 }
 
 // newObject makes an instance without a call.
@@ -217,6 +251,9 @@ func (m *machine) build() error {
 		if err := m.chargeArgs(s); err != nil {
 			return err
 		}
+		if d, ok := s[2].(*dtype); ok && d.objects() {
+			return v.hold(s[1], fortran, s[4])
+		}
 		a, err := array(s[1], s[2], fortran, s[4])
 		if err != nil {
 			return err
@@ -232,6 +269,11 @@ func (m *machine) build() error {
 type dtype struct {
 	descr string
 	order byte
+}
+
+// objects reports whether the elements are Python objects.
+func (d *dtype) objects() bool {
+	return strings.TrimLeft(d.descr, "|") == "O" || d.descr == "O8" || d.descr == "O4"
 }
 
 // build takes (version, byte order, subtype, names, fields, size, alignment, flags).
@@ -251,12 +293,30 @@ func (d *dtype) build(state any) error {
 	return nil
 }
 
-// array puts one together, and holds its shape against its data.
-func array(shape, kindOf any, fortran bool, data any) (*Array, error) {
-	d, ok := kindOf.(*dtype)
-	if !ok {
-		return nil, fmt.Errorf("an array's elements are %s instead of a dtype", Kind(kindOf))
+// hold makes an array one of objects, which stand in a list.
+func (a *Array) hold(shape any, fortran bool, items any) error {
+	sizes, err := dimensions(shape)
+	if err != nil {
+		return err
 	}
+	list, ok := items.(*List)
+	if !ok {
+		return fmt.Errorf("an array's objects are %s instead of a list", Kind(items))
+	}
+	h, err := npy.NewHeader("|i1", fortran, sizes)
+	if err != nil {
+		return err
+	}
+	h.Descr, h.Type = "|O", npy.Type{Kind: npy.Opaque, Size: 1}
+	if n := h.Len(); n != int64(len(list.Items)) {
+		return fmt.Errorf("an array of %s holds %d objects", h.String(), len(list.Items))
+	}
+	*a = Array{Header: h, objects: list}
+	return nil
+}
+
+// dimensions returns the shape of an array.
+func dimensions(shape any) ([]int64, error) {
 	dims, ok := shape.(Tuple)
 	if !ok || len(dims) > 64 { // NumPy's limit
 		return nil, fmt.Errorf("an array's shape is %s of up to 64 dimensions", Kind(shape))
@@ -266,6 +326,19 @@ func array(shape, kindOf any, fortran bool, data any) (*Array, error) {
 		if sizes[i], ok = v.(int64); !ok {
 			return nil, fmt.Errorf("a dimension of an array is %s", Kind(v))
 		}
+	}
+	return sizes, nil
+}
+
+// array puts one together, and holds its shape against its data.
+func array(shape, kindOf any, fortran bool, data any) (*Array, error) {
+	d, ok := kindOf.(*dtype)
+	if !ok {
+		return nil, fmt.Errorf("an array's elements are %s instead of a dtype", Kind(kindOf))
+	}
+	sizes, err := dimensions(shape)
+	if err != nil {
+		return nil, err
 	}
 	descr := d.descr
 	if !strings.ContainsAny(descr[:min(1, len(descr))], "<>|=") {

@@ -208,12 +208,15 @@ func (m *machine) step(code byte) error {
 	case 't': // TUPLE
 		items, err := m.copied(m.popMark())
 		return m.pushed(Tuple(items), err)
-	case ']':
+	case ']', 0x8f: // EMPTY_LIST, EMPTY_SET
 		return m.push(&List{})
 	case 'l': // LIST
 		items, err := m.copied(m.popMark())
 		return m.pushed(&List{Items: items}, err)
-	case 'a', 'e': // APPEND, APPENDS
+	case 0x91: // FROZENSET
+		items, err := m.copied(m.popMark())
+		return m.pushed(&List{Items: items}, err)
+	case 'a', 'e', 0x90: // APPEND, APPENDS, ADDITEMS
 		return m.appends(code)
 	case '}':
 		return m.push(&Dict{})
@@ -250,8 +253,7 @@ func (m *machine) step(code byte) error {
 // opcodeName names the opcodes that Python has and this machine refuses.
 func opcodeName(code byte) string {
 	name := map[byte]string{
-		'P': "PERSID", 'Q': "BINPERSID", 'i': "INST", 'o': "OBJ", 0x82: "EXT1", 0x83: "EXT2", 0x84: "EXT4", 0x8f: "EMPTY_SET",
-		0x90: "ADDITEMS", 0x91: "FROZENSET", 0x92: "NEWOBJ_EX", 0x97: "NEXT_BUFFER", 0x98: "READONLY_BUFFER",
+		'P': "PERSID", 'Q': "BINPERSID", 'i': "INST", 'o': "OBJ", 0x82: "EXT1", 0x83: "EXT2", 0x84: "EXT4", 0x92: "NEWOBJ_EX", 0x97: "NEXT_BUFFER", 0x98: "READONLY_BUFFER",
 	}[code]
 	if name == "" {
 		return ""
@@ -580,7 +582,7 @@ func unescapeUnicode(text []byte) (string, error) {
 // Containers.
 
 func (m *machine) appends(code byte) error {
-	items, err := m.popFor(code == 'e', 1)
+	items, err := m.popFor(code != 'a', 1)
 	if err != nil {
 		return err
 	}
@@ -658,6 +660,9 @@ func Kind(v any) string {
 	case *Dict:
 		return "a dict"
 	case *Array:
+		if v.objects != nil {
+			return "an array of Python objects"
+		}
 		return "an array"
 	case *Object:
 		return "a " + v.Class

@@ -241,7 +241,9 @@ func TestArrays(t *testing.T) {
 		"no shape":  {array("K\x03", "i4", "U\x04abcd"), "an array's shape is an integer of up to 64 dimensions"},
 		"dimension": {array("N\x85", "i4", "U\x04abcd"), "a dimension of an array is None"},
 		"list":      {array("K\x01\x85", "i4", "]"), "an array's data are a list instead of bytes"},
-		"objects":   {array("K\x01\x85", "O8", "]"), "unsupported element type <O8"},
+		"objects":   {array("K\x01\x85", "O8", "]"), "an array of (1,) of |O holds 0 objects"},
+		"no list":   {array("K\x01\x85", "O8", "U\x00"), "an array's objects are bytes instead of a list"},
+		"many":      {array("\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x40K\x08\x86", "O8", "]"), "is larger than any file"},
 		"dtype": {"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R(K\x01)N\x89U\x00tb.",
 			"an array's elements are None instead of a dtype"},
 		"state":      {"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R)b.", "an array gets a tuple instead of the five values of its state"},
@@ -252,8 +254,40 @@ func TestArrays(t *testing.T) {
 		require.ErrorContains(t, err, c.want, name)
 		require.NotContains(t, err.Error(), "\n")
 	}
-	_, err := loads(array("K\x01\x85", "O8", "]"))
-	require.ErrorIs(t, err, npy.ErrUnsupported)
+}
+
+// TestObjects: an array of Python objects has them in a list, and no numbers.
+func TestObjects(t *testing.T) {
+	for _, descr := range []string{"O8", "O4", "|O"} {
+		v, err := loads("cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R(K\x01K\x02\x85cnumpy\ndtype\nU\x02" + descr +
+			"\x89\x88\x87R(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK?tb\x89](X\x01\x00\x00\x00aK\x07etb.")
+		require.NoError(t, err)
+		a := v.(*Array)
+		require.Equal(t, "(2,) of |O", a.String())
+		require.Equal(t, []any{"a", int64(7)}, a.Objects().Items)
+		require.Equal(t, "an array of Python objects", Kind(a))
+		_, err = a.View().Reader().ReadInt64s(make([]int64, 2))
+		require.ErrorIs(t, err, npy.ErrUnsupported)
+	}
+}
+
+// TestSets: sets are lists of what they hold, however a protocol writes them.
+func TestSets(t *testing.T) {
+	for name, code := range map[string]string{
+		"called":    "c__builtin__\nset\n](K\x01K\x02e\x85R.",
+		"opcodes":   "\x80\x04\x8f(K\x01K\x02\x90.",
+		"frozen":    "\x80\x04(K\x01K\x02\x91.",
+		"frozenset": "cbuiltins\nfrozenset\n](K\x01K\x02e\x85R.",
+	} {
+		v, err := loads(code)
+		require.NoError(t, err, name)
+		require.Equal(t, []any{int64(1), int64(2)}, v.(*List).Items, name)
+	}
+	v, err := loads("ccollections\ndefaultdict\nc__builtin__\nset\n\x85R.")
+	require.NoError(t, err)
+	require.Empty(t, v.(*Dict).Keys)
+	_, err = loads("c__builtin__\nset\nK\x01\x85R.")
+	require.ErrorContains(t, err, "__builtin__.set: it is called in a way that data does not need")
 }
 
 // TestUnbuilt: an array that never gets its state is empty.

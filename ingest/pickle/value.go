@@ -39,18 +39,27 @@ type Object struct {
 	State any
 }
 
-// Array is a NumPy array. Its Reader reads in file order.
+// Array is a NumPy array. Its Reader reads in file order. One of Python objects has the descr "|O"
+// and no Reader, but a list of them.
 type Array struct {
 	npy.Header
-	data []byte
+	data    []byte
+	objects *List
 }
+
+// Objects returns the elements, in file order, of an array of Python objects; nil of any other.
+func (a *Array) Objects() *List { return a.objects }
 
 // Reader reads the elements, front to back. It may be called again.
 func (a *Array) Reader() *npy.Reader { return npy.NewDataReader(a.Header, bytes.NewReader(a.data)) }
 
 // View is the array in row-major order.
 func (a *Array) View() *npy.View {
-	v, err := npy.NewView(a.Header, nil, 0, npy.FileStorage(bytes.NewReader(a.data)), int64(len(a.data)))
+	size := int64(len(a.data))
+	if a.objects != nil {
+		size = a.Bytes() // no Reader gets to them
+	}
+	v, err := npy.NewView(a.Header, nil, 0, npy.FileStorage(bytes.NewReader(a.data)), size)
 	if err != nil {
 		panic(err) // array has held the shape against the data
 	}

@@ -2,6 +2,7 @@ package torch
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gnnstore/gnnstore/ingest/pickle"
 )
@@ -9,16 +10,33 @@ import (
 var (
 	storageClasses = map[pickle.Global]elem{"torch.storage.UntypedStorage": untyped, "torch.UntypedStorage": untyped}
 	dtypes         = map[pickle.Global]elem{}
-	names          = map[pickle.Global]bool{}
+	names          = map[pickle.Global]bool{wrapped: true}
 )
+
+// wrapped makes a subclass of Tensor that wraps a tensor, which its state has.
+const wrapped = "torch._utils._rebuild_wrapper_subclass"
+
+// subclasses of Tensor are read as the tensor that they are or have.
+var subclasses = []pickle.Global{
+	"torch_geometric.edge_index.EdgeIndex", "torch_geometric.index.Index", "torch.nn.parameter.Buffer",
+	"torch.nn.parameter.Parameter", "torch.Tensor", "torch._tensor.Tensor",
+}
+
+// enums are no more than the name of a value.
+var enums = []pickle.Global{"torch_geometric.data.storage.AttrType", "torch_geometric.edge_index.SortOrder"}
+
+// getter makes a Batch, whose class is made of the class of what it is a batch of.
+const getter = "torch_geometric.data.batch.DynamicInheritanceGetter"
 
 // objects are the classes of graphs whose state says all there is.
 var objects = map[pickle.Global]bool{
-	"torch_geometric.data.data.Data":                true,
-	"torch_geometric.data.data.DataEdgeAttr":        true,
-	"torch_geometric.data.data.DataTensorAttr":      true,
-	"torch_geometric.data.batch.Batch":              true,
-	"torch_geometric.data.batch.DataBatch":          true,
+	"torch_geometric.data.data.Data":             true,
+	"torch_geometric.data.data.DataEdgeAttr":     true,
+	"torch_geometric.data.data.DataTensorAttr":   true,
+	"torch_geometric.data.batch.Batch":           true,
+	"torch_geometric.data.batch.DataBatch":       true,
+	"torch_geometric.data.batch.HeteroDataBatch": true,
+	getter: true,
 	"torch_geometric.data.hetero_data.HeteroData":   true,
 	"torch_geometric.data.temporal.TemporalData":    true,
 	"torch_geometric.data.storage.BaseStorage":      true,
@@ -47,19 +65,34 @@ func init() {
 	for g := range dtypes {
 		names[g] = true
 	}
+	for _, g := range subclasses {
+		names[g] = true
+	}
 }
 
 // dialect is the allow-list of torch.save.
 func (l *loader) dialect() *pickle.Dialect {
-	return &pickle.Dialect{
+	d := &pickle.Dialect{
 		Names:      names,
+		Remedy:     `torch.save({"x": g.x, "edge_index": g.edge_index, "y": g.y}, "graph.pt")`,
 		Objects:    objects,
 		Persistent: l.persistent,
 		Memory:     l.memory,
 		Calls: map[pickle.Global]func(pickle.Tuple) (any, error){
-			"torch._utils._rebuild_tensor":    l.rebuild,
-			"torch._utils._rebuild_tensor_v2": l.rebuild,
-			"torch._utils._rebuild_tensor_v3": l.rebuildTyped,
+			"torch._utils._rebuild_tensor":        l.rebuild,
+			"torch._utils._rebuild_tensor_v2":     l.rebuild,
+			"torch._utils._rebuild_tensor_v3":     l.rebuildTyped,
+			"torch._tensor._rebuild_from_type_v2": l.rebuildSubclass,
+			getter: func(args pickle.Tuple) (any, error) { // (Batch, its class)
+				if len(args) == 2 {
+					if class, ok := args[0].(pickle.Global); ok && objects[class] {
+						return &pickle.Object{Class: string(class)}, nil
+					}
+				}
+				return nil, fmt.Errorf("a batch of no known class")
+			},
+			"__builtin__.getattr": attribute,
+			"builtins.getattr":    attribute,
 			"torch._utils._rebuild_parameter": func(args pickle.Tuple) (any, error) { // (tensor, requires grad, hooks)
 				if len(args) == 3 {
 					if t, ok := args[0].(*Tensor); ok {
@@ -89,6 +122,21 @@ func (l *loader) dialect() *pickle.Dialect {
 			},
 		},
 	}
+	for _, g := range enums {
+		d.Calls[g] = first
+	}
+	return d
+}
+
+// attribute makes (class, name) the name of an enum's value, as Python 3.11 writes it.
+func attribute(args pickle.Tuple) (any, error) {
+	if len(args) == 2 {
+		class, ok := args[0].(pickle.Global)
+		if _, isName := pickle.Text(args[1]); ok && isName && slices.Contains(enums, class) {
+			return args[1], nil
+		}
+	}
+	return nil, fmt.Errorf("it is called in a way that data does not need; this file is refused")
 }
 
 // first makes values that are no more than their name.

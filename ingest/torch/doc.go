@@ -6,9 +6,10 @@
 // Both containers are read, the zip archive of PyTorch 1.6 and later and the consecutive pickles
 // before it, of either byte order, with pickle protocols 1 to 5. NumPy arrays inside come as
 // package pickle has them. The objects of PyTorch Geometric (Data, HeteroData and their stores) are
-// *[pickle.Object]s with their state; [Fields] gives what a user stored in one.
+// *[pickle.Object]s with their state; [Fields] gives what a user stored in one. A subclass of
+// Tensor, as EdgeIndex, is the tensor that it is or wraps.
 //
-// Types that are no plain numbers (complex, float8, quantized) are in the Value, and refuse to be
+// Types that are no plain numbers (complex, quantized) are in the Value, and refuse to be
 // read. TorchScript archives hold code, and are refused. Other classes are refused by name, as
 // package pickle does.
 //

@@ -37,8 +37,8 @@ var elems = byName([]elem{
 	{"uint8", npy.Uint, 1}, {"uint16", npy.Uint, 2}, {"uint32", npy.Uint, 4}, {"uint64", npy.Uint, 8}, {"bool", npy.Bool, 1},
 	{"complex32", npy.Opaque, 4}, {"complex64", npy.Opaque, 8}, {"complex128", npy.Opaque, 16},
 	{"quint8", npy.Opaque, 1}, {"qint8", npy.Opaque, 1}, {"qint32", npy.Opaque, 4}, {"quint4x2", npy.Opaque, 1},
-	{"quint2x4", npy.Opaque, 1}, {"float8_e4m3fn", npy.Opaque, 1}, {"float8_e5m2", npy.Opaque, 1},
-	{"float8_e4m3fnuz", npy.Opaque, 1}, {"float8_e5m2fnuz", npy.Opaque, 1}, {"float8_e8m0fnu", npy.Opaque, 1},
+	{"quint2x4", npy.Opaque, 1}, {"float8_e4m3fn", npy.E4M3, 1}, {"float8_e5m2", npy.E5M2, 1},
+	{"float8_e4m3fnuz", npy.E4M3Z, 1}, {"float8_e5m2fnuz", npy.E5M2Z, 1}, {"float8_e8m0fnu", npy.E8M0, 1},
 })
 
 func byName(list []elem) map[string]elem {
@@ -184,6 +184,38 @@ func (l *loader) rebuildTyped(args pickle.Tuple) (any, error) {
 		return nil, fmt.Errorf("a tensor of type %s in %s", pickle.Kind(args[6]), pickle.Kind(args[0]))
 	}
 	return l.tensor(s, e, args)
+}
+
+// rebuildSubclass takes (function, subclass, its arguments, state): _rebuild_from_type_v2. The
+// function makes a tensor, or a subclass that wraps the one in its state, as EdgeIndex does.
+func (l *loader) rebuildSubclass(args pickle.Tuple) (any, error) {
+	if len(args) != 4 {
+		return nil, fmt.Errorf("a tensor of %d arguments, and 4 are expected", len(args))
+	}
+	made, ok := args[0].(pickle.Global)
+	of, isTuple := args[2].(pickle.Tuple)
+	class, isClass := args[1].(pickle.Global)
+	if !ok || !isTuple || !isClass || !slices.Contains(subclasses, class) {
+		return nil, fmt.Errorf("%s made by %s", pickle.Kind(args[1]), pickle.Kind(args[0]))
+	}
+	switch made {
+	case "torch._utils._rebuild_tensor_v2":
+		return l.rebuild(of)
+	case "torch._utils._rebuild_tensor_v3":
+		return l.rebuildTyped(of)
+	case wrapped:
+		state := args[3]
+		if both, ok := state.(pickle.Tuple); ok && len(both) > 0 { // attributes, and slots
+			state = both[0]
+		}
+		if d, ok := state.(*pickle.Dict); ok {
+			if t, ok := d.Get("_data").(*Tensor); ok {
+				return t, nil
+			}
+		}
+		return nil, fmt.Errorf("a %s without the tensor that it wraps", class)
+	}
+	return nil, fmt.Errorf("a %s that %s makes", class, made)
 }
 
 func (l *loader) tensor(s *storage, e elem, args pickle.Tuple) (any, error) {

@@ -89,8 +89,7 @@ func TestReal(t *testing.T) {
 					require.Equal(t, []float64{1, 65535}, get("uint16"))
 					require.Equal(t, []float64{1, 1<<32 - 1}, get("uint32"))
 					require.Equal(t, []float64{1, 2}, get("uint64"))
-					_, err = d.Get("float8").(*Tensor).Reader().ReadInt64s(make([]int64, 1))
-					require.ErrorIs(t, err, npy.ErrUnsupported)
+					require.Equal(t, []float64{1}, get("float8"))
 				}
 			})
 		}
@@ -432,4 +431,46 @@ func TestMemory(t *testing.T) {
 	f, err := OpenReader("t.pt", bytes.NewReader(b), int64(len(b)), 1<<30)
 	require.NoError(t, err)
 	require.Len(t, f.Value().(*pickle.List).Items, 20_000)
+}
+
+// TestSubclasses: subclasses of Tensor are the tensor that they are or wrap, a batch is a graph,
+// and enums are names.
+func TestSubclasses(t *testing.T) {
+	six := map[string]string{"0": "0123456789abcdefghijklmn"}
+	inner := strings.TrimSuffix(tensor("IntStorage", "0", 6, "K\x00", "K\x02K\x03\x86", "K\x03K\x01\x86"), ".")
+	args := inner[strings.Index(inner, "(("):]
+	args = args[:len(args)-1] // what the function gets
+	const wrap, index = "ctorch._utils\n_rebuild_wrapper_subclass\n", "ctorch_geometric.edge_index\nEdgeIndex\n"
+	for name, code := range map[string]string{
+		"wrapped":    "ctorch._tensor\n_rebuild_from_type_v2\n(" + wrap + index + ")}X\x05\x00\x00\x00_data" + inner + "stR.",
+		"with slots": "ctorch._tensor\n_rebuild_from_type_v2\n(" + wrap + index + ")}X\x05\x00\x00\x00_data" + inner + "sN\x86tR.",
+		"plain":      "ctorch._tensor\n_rebuild_from_type_v2\n(ctorch._utils\n_rebuild_tensor_v2\nctorch.nn.parameter\nBuffer\n" + args + "}tR.",
+	} {
+		f, err := openBytes(saved(code, six))
+		require.NoError(t, err, name)
+		require.Equal(t, "(2, 3) of int32", f.Value().(*Tensor).String())
+	}
+	for code, want := range map[string]string{
+		"ctorch._tensor\n_rebuild_from_type_v2\n(" + wrap + index + ")}tR.":                              "a torch_geometric.edge_index.EdgeIndex without the tensor that it wraps",
+		"ctorch._tensor\n_rebuild_from_type_v2\n(" + wrap + index + ")tR.":                               "a tensor of 3 arguments, and 4 are expected",
+		"ctorch._tensor\n_rebuild_from_type_v2\n(" + wrap + "ctorch\nint64\n)}tR.":                       "the class torch.int64 made by the class torch._utils._rebuild_wrapper_subclass",
+		"ctorch._tensor\n_rebuild_from_type_v2\n(ctorch\nSize\n" + index + ")}tR.":                       "a torch_geometric.edge_index.EdgeIndex that torch.Size makes",
+		"c__builtin__\ngetattr\n(cnumpy\nndarray\nX\x01\x00\x00\x00xtR.":                                 "it is called in a way that data does not need",
+		"ctorch_geometric.data.batch\nDynamicInheritanceGetter\n)\x81(cos\nsystem\ntR.":                  `it imports "os.system"`,
+		"ctorch_geometric.data.batch\nDynamicInheritanceGetter\n)\x81(ctorch\nint64\nctorch\nint64\ntR.": "a batch of no known class",
+		"ctorch_geometric.data.data\nData\n)\x81)R.":                                                     "a torch_geometric.data.data.Data is called with a tuple",
+		"cpandas.core.frame\nDataFrame\n.":                                                               `if you trust the file, load it in Python and save its arrays alone: torch.save({"x": g.x,`,
+	} {
+		_, err := openBytes(saved(code, six))
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "\n")
+	}
+	f, err := openBytes(saved("ctorch_geometric.data.batch\nDynamicInheritanceGetter\n)\x81(ctorch_geometric.data.batch\nBatch\nctorch_geometric.data.data\nData\ntR}X\x01\x00\x00\x00x"+inner+"sb.", six))
+	require.NoError(t, err)
+	require.Equal(t, "(2, 3) of int32", Fields(f.Value()).Get("x").(*Tensor).String())
+	for _, code := range []string{"c__builtin__\ngetattr\n(ctorch_geometric.edge_index\nSortOrder\nX\x03\x00\x00\x00ROWtR.", "ctorch_geometric.edge_index\nSortOrder\nX\x03\x00\x00\x00ROW\x85R."} {
+		f, err = openBytes(saved(code, nil))
+		require.NoError(t, err)
+		require.Equal(t, "ROW", f.Value())
+	}
 }
