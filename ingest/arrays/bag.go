@@ -23,6 +23,10 @@ type bag struct {
 	keys    []string
 	known   map[string]bool  // the keys
 	numbers map[string]int64 // by key: num_nodes, in a .pt
+	others  map[string]any   // by key: what is there and no array, in a .pt
+	class   string           // of what a .pt holds: torch_geometric.data.temporal.TemporalData
+	memory  int64            // of the ingest
+	held    int64            // bytes of arrays that were made of Python objects
 	open    func(key string) (*array, error)
 	opened  map[string]*array
 	used    map[string]bool
@@ -31,7 +35,10 @@ type bag struct {
 }
 
 func newBag(path string) *bag {
-	return &bag{path: path, dir: filepath.Dir(path), numbers: map[string]int64{}, opened: map[string]*array{}, used: map[string]bool{}}
+	return &bag{
+		path: path, dir: filepath.Dir(path), numbers: map[string]int64{}, others: map[string]any{},
+		opened: map[string]*array{}, used: map[string]bool{},
+	}
 }
 
 // close closes the files. A second call does nothing.
@@ -106,7 +113,9 @@ func (b *bag) openNPY(path string, o *Options) (*array, error) {
 		if row := (&npy.Header{Type: h.Type, Shape: append([]int64{1}, h.Shape[1:]...)}).Bytes(); h.Shape[0] == -1 && row > 0 {
 			h.Shape = append([]int64{size / row}, h.Shape[1:]...)
 		}
-	} else if h, at, err = npy.ReadHeaderSize(io.NewSectionReader(f, 0, size)); err != nil {
+	} else if h, at, err = npy.ReadHeaderSize(io.NewSectionReader(f, 0, size)); errors.Is(err, npy.ErrUnsupported) {
+		return b.unsupported(a, h, io.NewSectionReader(f, at, size-at), size-at)
+	} else if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, noHeader(f, size, path, err))
 	}
 	if have := size - at; have < h.Bytes() {
@@ -148,13 +157,13 @@ func stem(path string) string {
 
 // folderBag has the .npy files of a folder, and its files that are declared raw.
 func folderBag(dir string, o *Options) (*bag, error) {
-	entries, err := os.ReadDir(dir)
+	files, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	b, paths := newBag(dir), map[string]string{}
-	b.dir = dir
-	for _, e := range entries {
+	b.dir, b.memory = dir, o.Memory
+	for _, e := range files {
 		if e.IsDir() || filepath.Ext(e.Name()) != ".npy" && o.raw(e.Name()) == nil {
 			continue
 		}
@@ -175,6 +184,7 @@ func folderBag(dir string, o *Options) (*bag, error) {
 // npyBag has one file, which holds the edges.
 func npyBag(path string, o *Options) (*bag, error) {
 	b := newBag(path)
+	b.memory = o.Memory
 	b.keys = []string{"edges"}
 	b.open = func(string) (*array, error) { return b.openNPY(path, o) }
 	return b, nil
@@ -201,8 +211,9 @@ func (b *bag) beside(name string, o *Options) (*array, error) {
 }
 
 // npzBag has the arrays of an archive.
-func npzBag(path string, _ *Options) (*bag, error) {
+func npzBag(path string, o *Options) (*bag, error) {
 	b := newBag(path)
+	b.memory = o.Memory
 	f, size, err := b.file(path)
 	if err != nil {
 		return nil, err
@@ -228,6 +239,15 @@ func (b *bag) addArchive(r io.ReaderAt, size int64) error {
 	b.open = func(key string) (*array, error) {
 		a := &array{key: key, name: b.path + ": " + key, member: z.Member(key + ".npy")}
 		h, at, err := npy.ReadHeaderSize(a.member.Stream(0, a.member.Size))
+		if errors.Is(err, npy.ErrUnsupported) {
+			found, err := b.unsupported(a, h, a.member.Stream(at, a.member.Size-at), a.member.Size-at)
+			if err != nil && !errors.Is(err, npy.ErrUnsupported) {
+				if damaged := a.fail(context.Background(), err); errors.Is(damaged, archive.ErrDamaged) {
+					err = damaged
+				}
+			}
+			return found, err
+		}
 		if err != nil {
 			return nil, a.fail(context.Background(), err)
 		}
@@ -242,6 +262,14 @@ func (b *bag) addArchive(r io.ReaderAt, size int64) error {
 		return a, nil
 	}
 	return nil
+}
+
+// unsupported reads an array of Python objects, and refuses others that have no numbers.
+func (b *bag) unsupported(a *array, h npy.Header, data io.Reader, size int64) (*array, error) {
+	if h.Descr == "|O" || h.Descr == "O" {
+		return b.unpickle(a.key, a.name, h, data, size)
+	}
+	return nil, unreadType(a.key, a.name, h)
 }
 
 // behind is a storage without its first bytes.

@@ -60,8 +60,18 @@ func (s *Source) vectors(prefix, name string, to **array, other string, toOther 
 
 // rest finds the values and the shape of a matrix, where it has them.
 func (s *Source) rest(prefix string, e *edges) error {
-	if err := s.vectors(prefix, "data", &e.data, "shape", &e.shape); err != nil {
+	var shape *array
+	if err := s.vectors(prefix, "data", &e.data, "shape", &shape); err != nil {
 		return err
+	}
+	if shape != nil {
+		if shape.Len() != 2 {
+			return fmt.Errorf("%s, and rows and columns are expected", shape.form())
+		}
+		if _, err := shape.ids(1).read(e.dims[:]); err != nil {
+			return shape.fail(context.Background(), err)
+		}
+		e.sized = shape.name
 	}
 	if e.data != nil && e.data.Len() != e.count {
 		return fmt.Errorf("%s: %s, and %s has %d entries", e.data.name, plural(e.data.Len(), "value"), e.dst.name, e.count)
@@ -88,33 +98,35 @@ func (s *Source) format(key string) (string, error) {
 	return name[0], nil
 }
 
-// square holds the rows of a matrix against the number of nodes.
-func (e *edges) square(t *nodeType) error {
-	rows, from := int64(-1), e.shape
+// fits holds the form of a matrix against the number of nodes that its edges come from and go to.
+func (e *edges) fits(src, dst *nodeType) error {
+	n, from := e.dims, e.sized
+	if e.sized != "" && (n[0] < 0 || n[1] < 0 || src == dst && n[0] != n[1]) {
+		return fmt.Errorf("%s: (%d, %d) is not square; an adjacency has a row and a column for each node", e.sized, n[0], n[1])
+	}
 	if e.csr() {
-		rows, from = e.bounds.Len()-1, e.bounds
+		rows, k := e.bounds.Len()-1, 0
+		if e.inward {
+			k = 1
+		}
+		switch {
+		case e.sized == "":
+			n, from = [2]int64{-1, -1}, e.bounds.name
+			n[k] = rows
+		case n[k] != rows:
+			return fmt.Errorf("%s: %d rows, and %s has the bounds of %d", e.sized, n[k], e.bounds.name, rows)
+		}
 	}
-	if e.shape != nil {
-		var dim [2]int64
-		if e.shape.Len() != 2 {
-			return fmt.Errorf("%s, and rows and columns are expected", e.shape.form())
+	for i, t := range [2]*nodeType{src, dst} {
+		if n[i] < 0 {
+			continue
 		}
-		if _, err := e.shape.ids(1).read(dim[:]); err != nil {
-			return e.shape.fail(context.Background(), err)
+		if t.count < 0 {
+			t.count, t.from = n[i], from
 		}
-		if dim[0] != dim[1] || dim[0] < 0 {
-			return fmt.Errorf("%s: (%d, %d) is not square; an adjacency has a row and a column for each node", e.shape.name, dim[0], dim[1])
+		if n[i] > t.count || n[i] > maxNodes {
+			return fmt.Errorf("%s: %d rows, and there are %d nodes by %s (%d at most)", from, n[i], t.count, t.from, int64(maxNodes))
 		}
-		if rows >= 0 && dim[0] != rows {
-			return fmt.Errorf("%s: %d rows, and %s has the bounds of %d", e.shape.name, dim[0], e.bounds.name, rows)
-		}
-		rows = dim[0]
-	}
-	if t.count < 0 {
-		t.count, t.from = rows, from.name
-	}
-	if rows > t.count || rows > maxNodes {
-		return fmt.Errorf("%s: %d rows, and there are %d nodes by %s (%d at most)", from.name, rows, t.count, t.from, int64(maxNodes))
 	}
 	return nil
 }

@@ -4,15 +4,22 @@
 //
 // Arrays are found by name: edge_index, edges, row and col, src and dst, or indptr and indices; x,
 // node_features, features; y, labels; train_mask, train_idx and so on; num_nodes; edge_weight,
-// edge_attr. A .pt may hold a tensor, a dict of them, or a Data or HeteroData of PyTorch Geometric,
-// alone or as its data sets keep one. What is left over is named in Schema.Skipped.
+// edge_attr; adj_t, adj. A .pt may hold a tensor, a dict of them, or a Data or HeteroData of
+// PyTorch Geometric, alone or as its data sets keep one. What is left over is named in
+// Schema.Skipped. An array by the right name that is not read is an error, which has its type and
+// the line of Python that converts it; features are missing then, with that reason, and weights are
+// skipped.
 //
 //	edges     (2, E), sources above destinations, or (E, 2), in either order of bytes and of memory; (2, 2) may be both, and
 //	          Options.Layout decides, but for edge_index in a .pt, which is (2, E)
 //	CSR       row i with column j is the edge i→j, unless Options.RowsAre says dst or the name has csc in it; data are the
 //	          edges' weights, zeros included
+//	adjacency a sparse matrix of PyTorch, torch_sparse or SciPy (CSR, CSC, COO), or a square array
+//	          called adj or A, or named by Options.Edges: as in CSR, but adj_t has j→i; values
+//	          that are all 1 are no weights
 //	ids       integers of any type, or floats that are whole and small enough to be exact; nodes are rows, from 0
-//	features  (N, F) or (N,), numbers of any type, in C or Fortran order
+//	features  (N, F) or (N,), numbers of any type, in C or Fortran order; or a sparse matrix
+//	objects   lists, and NumPy's arrays of Python objects, hold numbers, texts or rows of numbers
 //	labels    a class each, (N,) or (N, 1), where a negative number or NaN is none; texts, which become class names;
 //	          or (N, C) zeros and ones: one class where every row has exactly one 1, else, or with Options.MultiLabel, any number
 //	splits    masks of (N,), or (K, N) or (N, K) for K splits (Options.MaskSplit selects one);
@@ -23,9 +30,10 @@
 // else one more than the largest id, for which the edges are read once more. A contradiction is an
 // error of one line.
 //
-// Memory: two chunks, 1.5 MiB, for what lies in the order in which it is read; 18 MiB for each
-// array that does not, two at a time; 64 MiB when it is compressed as well, and larger ones are
-// refused or, features, read once for every 64 MiB.
+// Memory: a quarter of the ingest's for the values of Python objects, as for their pickle; two
+// chunks, 1.5 MiB, for what lies in the order in which it is read; 18 MiB for each array that does
+// not, two at a time; 64 MiB when it is compressed as well, and larger ones are refused or,
+// features, read once for every 64 MiB. So are sparse features whose rows do not ascend.
 //
 // # Why not guess more
 //

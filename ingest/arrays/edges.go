@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest"
@@ -19,8 +20,12 @@ type edges struct {
 	pairs    *array // (E, 2), row-major
 	src, dst *array // (E,) each; dst alone, with bounds, in CSR
 	bounds   *array // where the rows of a CSR matrix begin, one more than there are
-	shape    *array // of that matrix; may be nil
-	data     *array // its values; may be nil
+	dense    *array // all of an adjacency matrix; count is -1 until its entries are counted
+	dims     [2]int64
+	sized    string // where dims stand, sources before destinations; "": there are none
+	data     *array // values of a matrix; may be nil
+	whole    bool   // a matrix in one value: values that are all 1 are no weights
+	ones     bool   // values of the dense matrix are all 1
 	inward   bool   // rows are destinations
 	weight   *array // a value of each edge; may be nil
 }
@@ -54,14 +59,17 @@ func (s *Source) findEdges(prefix string) (*edges, error) {
 		given = s.o.Edges
 	}
 	if a, b, ok := strings.Cut(given, ","); ok {
-		return s.ends(a, b, "{array_edges}")
+		return s.ends(a, b, edgesFlag)
 	}
 	if given != "" && !s.bag.has(strings.TrimSuffix(given, ".npy")) && s.bag.has(given+"indptr") {
 		return s.compressed(given)
 	}
-	a, err := s.pick(prefix, "{array_edges}", given, edgeNames)
+	a, err := s.pick(prefix, edgesFlag, given, edgeNames)
 	if err != nil {
 		return nil, err
+	}
+	if a != nil && (a.matrix != nil || given != "" || s.bag.has("edges") && len(s.bag.keys) == 1) {
+		return s.adjacency(a)
 	}
 	if a != nil {
 		return s.matrix(a, prefix != "" || a.key == "edge_index" && strings.HasSuffix(s.bag.path, ".pt"))
@@ -76,11 +84,47 @@ func (s *Source) findEdges(prefix string) (*edges, error) {
 			return s.compressed(p)
 		}
 	}
+	if a, err = s.pick(prefix, edgesFlag, "", matrixNames); err != nil {
+		return nil, err
+	} else if a != nil {
+		return s.adjacency(a)
+	}
 	if prefix != "" {
 		return nil, nil // a relation without edges
 	}
-	return nil, fmt.Errorf("%s: no edges in it%s; looked for %s, for %s and %s and the like, for indptr and indices; {array_edges} NAME or {array_edges} SOURCES,DESTINATIONS says others",
+	return nil, fmt.Errorf("%s: no edges in it%s; looked for %s, for %s and %s and the like, for indptr and indices, for adj; {array_edges} NAME or {array_edges} SOURCES,DESTINATIONS says others",
 		s.bag.path, s.found(), strings.Join(edgeNames[:3], ", "), endNames[0][0], endNames[0][1])
+}
+
+// adjacency is edges in a matrix that has a row and a column for each node, sparse or dense, or in
+// an array of two rows or two columns.
+func (s *Source) adjacency(a *array) (*edges, error) {
+	named := slices.Contains(matrixNames, last(a.key))
+	square := len(a.Shape) == 2 && a.Shape[0] == a.Shape[1] && (named || a.Shape[0] != 2)
+	if a.matrix == nil && !square {
+		return s.matrix(a, strings.HasSuffix(a.key, "edge_index"))
+	}
+	turned := strings.HasSuffix(a.key, "_t") || last(a.key) == "edge_index" // as PyTorch Geometric has both
+	if s.o.RowsAre != "" {
+		turned = s.o.RowsAre == "dst"
+	}
+	why := "row i with column j is the edge i→j; {csr_rows} dst turns it round"
+	if turned {
+		why = "row i with column j is the edge j→i; {csr_rows} src turns it round"
+	}
+	if a.matrix != nil {
+		s.skip(a.key, "of this sparse matrix "+why)
+		return a.matrix.edges(turned), nil
+	}
+	s.skip(a.key, "of this adjacency matrix, whose numbers other than 0 are edges, "+why)
+	if !a.Type.Number() {
+		return nil, fmt.Errorf("%s, and an adjacency matrix is of numbers", a.form())
+	}
+	if turned {
+		a = a.part(a.Transposed())
+	}
+	dims := [2]int64{a.Shape[0], a.Shape[1]}
+	return &edges{name: a.name, count: -1, dense: a, dims: dims, sized: a.name, whole: true}, nil
 }
 
 // matrix is edges in one array of two rows or two columns.
@@ -156,15 +200,18 @@ type cursor struct {
 	e        *edges
 	src, dst *ids // src alone reads pairs
 	mixed    []int64
-	rows     *rowsOf // CSR
+	rows     *rowsOf  // CSR
+	entries  *entries // of a dense matrix
 	from, to []int64
 	done     int64
 }
 
-func (e *edges) open() *cursor {
+func (e *edges) open(ctx context.Context) *cursor {
 	n := min(ingest.ChunkRows, e.count)
 	c := &cursor{e: e, from: make([]int64, n), to: make([]int64, n)}
 	switch {
+	case e.dense != nil:
+		c.entries = e.dense.entries(ctx)
 	case e.pairs != nil:
 		c.src, c.mixed = e.pairs.ids(2), make([]int64, 2*n)
 	case e.csr():
@@ -180,6 +227,17 @@ func (e *edges) open() *cursor {
 func (c *cursor) next() (src, dst []int64, err error) {
 	n := min(ingest.ChunkRows, c.e.count-c.done)
 	src, dst = c.from[:n], c.to[:n]
+	if c.entries != nil {
+		k, err := c.entries.read(src, dst)
+		if err == nil && int64(k) != n {
+			err = fmt.Errorf("it has other entries than when they were counted; it changed while it was read")
+		}
+		if err != nil {
+			return nil, nil, &located{c.e.dense, err}
+		}
+		c.done += n
+		return src, dst, nil
+	}
 	if n == 0 {
 		if c.rows != nil {
 			err = c.rows.finish()
@@ -219,10 +277,10 @@ func (c *cursor) next() (src, dst []int64, err error) {
 // Edges streams the edges of a relation in the order of its arrays.
 func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeChunk) error) error {
 	e := s.edges[relation]
-	c := e.open()
+	c := e.open(ctx)
 	var w *weights
 	if e.weight != nil {
-		w = e.weights()
+		w = e.weights(c)
 	}
 	place := ingest.Place{File: e.name}
 	for {
@@ -258,11 +316,16 @@ type weights struct {
 	whole  []int64
 	floats []float32
 	bits   []uint64
+	dense  *entries // has read them with the edges
 }
 
-func (e *edges) weights() *weights {
+func (e *edges) weights(c *cursor) *weights {
 	n := min(ingest.ChunkRows, e.count)
 	w := &weights{bits: make([]uint64, n)}
+	if e.weight == e.dense {
+		w.dense = c.entries
+		return w
+	}
 	if e.weightElem() == store.F32 {
 		w.r, w.floats = e.weight.Reader(), make([]float32, n)
 	} else {
@@ -273,6 +336,14 @@ func (e *edges) weights() *weights {
 
 func (w *weights) read(n int) ([]uint64, error) {
 	bits := w.bits[:n]
+	if w.dense != nil {
+		for i, v := range w.dense.values {
+			if bits[i] = uint64(math.Float32bits(float32(v))); !w.dense.a.Type.Floating() {
+				bits[i] = uint64(int64(v))
+			}
+		}
+		return bits, nil
+	}
 	if w.ints != nil {
 		if _, err := w.ints.read(w.whole[:n]); err != nil {
 			return nil, err

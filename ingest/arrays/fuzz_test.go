@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,6 +42,21 @@ func FuzzArrays(f *testing.F) {
 	f.Add(arr("<f8", true, []int{2, 4}, make([]float64, 8)), []byte(nil), []byte(nil), []byte(nil), arr("|u1", false, []int{5, 3}, make([]uint8, 15)), i64(1, 2), arr("<f4", false, []int{4, 2}, make([]float32, 8)), []byte(nil))
 	f.Add(s["edge_index"], []byte(nil), []byte(nil), s["x"], texts("cat", "NA", "dog", "true", "cat"), s["train_mask"], []byte(nil), i64(5))
 	f.Add(s["edge_index"], []byte(nil), []byte(nil), s["x"], arr("|u1", false, []int{5, 2}, []uint8{0, 1, 1, 0, 1, 0, 0, 1, 1, 0}), s["train_mask"], []byte(nil), i64(5))
+	for _, name := range []string{"objects.npz", "numbers.npz", "ragged.npz", "sparse.npz"} {
+		z, err := zip.OpenReader(filepath.Join("testdata", name))
+		require.NoError(f, err)
+		member := func(name string) []byte {
+			r, err := z.Open(name + ".npy")
+			if err != nil {
+				return nil
+			}
+			b, err := io.ReadAll(r)
+			require.NoError(f, err)
+			return b
+		}
+		f.Add(append(member("edge_index"), member("adj")...), []byte(nil), []byte(nil), member("x"), member("y"), []byte(nil), []byte(nil), []byte(nil))
+		require.NoError(f, z.Close())
+	}
 	f.Fuzz(func(t *testing.T, edges, bounds, indices, x, y, mask, weight, count []byte) {
 		all := files{}
 		for name, b := range (files{"edge_index": edges, "indptr": bounds, "indices": indices, "x": x, "y": y, "train_mask": mask, "edge_weight": weight, "num_nodes": count}) {
@@ -61,6 +77,13 @@ func FuzzArrays(f *testing.F) {
 func FuzzTorch(f *testing.F) {
 	for _, name := range []string{"data.pt", "data.legacy.pt", "hetero.pt", "processed.pt", "strided.pt"} {
 		b, err := os.ReadFile(filepath.Join(fixtures, name))
+		require.NoError(f, err)
+		f.Add(b)
+	}
+	made, err := filepath.Glob("testdata/*.pt")
+	require.NoError(f, err)
+	for _, path := range made {
+		b, err := os.ReadFile(path)
 		require.NoError(f, err)
 		f.Add(b)
 	}

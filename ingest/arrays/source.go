@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,6 +32,8 @@ type Source struct {
 	tables []*array
 	labels []*label
 	splits []*split
+
+	noFeatures []error // why arrays of features are not read
 }
 
 var _ ingest.Source = (*Source)(nil)
@@ -132,10 +135,16 @@ func (s *Source) findAll(types []string) error {
 		return fmt.Errorf("%s: no edges in it%s", s.bag.path, s.found())
 	}
 	if !slices.ContainsFunc(s.schema.Tables, func(t ingest.Table) bool { return t.NodeType != "" }) {
-		s.schema.NoFeatures = s.none("features", "{array_features}", xNames)
+		s.schema.NoFeatures = s.none("features", featuresFlag, xNames)
+		if len(s.noFeatures) > 0 {
+			s.schema.NoFeatures = s.noFeatures[0].Error()
+		}
 	}
 	if len(s.schema.Labels) == 0 {
 		s.schema.NoLabels = s.none("labels", labelsFlag, yNames)
+	}
+	for _, err := range s.noFeatures {
+		s.skip("features", strings.TrimPrefix(err.Error(), s.bag.path+": "))
 	}
 	for _, key := range s.bag.keys {
 		if !s.bag.used[key] {
@@ -161,7 +170,10 @@ func (s *Source) skip(key, why string) {
 // found lists the keys, for messages about keys that are missing.
 func (s *Source) found() string {
 	const most = 12
-	keys, more := s.bag.keys, ""
+	keys, more := slices.Clone(s.bag.keys), ""
+	for _, key := range slices.Sorted(maps.Keys(s.bag.others)) {
+		keys = append(keys, key+", which is "+show(s.bag.others[key]))
+	}
 	if len(keys) > most {
 		keys, more = keys[:most], ", …"
 	}
@@ -192,21 +204,50 @@ func (s *Source) pick(prefix, flag, given string, usual []string) (*array, error
 		}
 		return nil, fmt.Errorf("%s: there is no %s, which %s names%s", s.bag.path, given, flag, s.found())
 	}
+	var bad error
 	for _, name := range usual {
 		if !s.bag.has(prefix + name) {
+			if v, ok := s.bag.others[prefix+name]; ok && bad == nil && flag == edgesFlag {
+				bad = fmt.Errorf("%s: %s is %s, and an array of edges is expected; %s NAME says another", s.bag.path, prefix+name, show(v), edgesFlag)
+			}
 			continue
 		}
 		a, err := s.bag.get(prefix + name)
-		if errors.Is(err, npy.ErrUnsupported) || err == nil && !a.Type.Number() && !(flag == labelsFlag && a.isText()) {
-			s.skip(prefix+name, "its elements are no numbers")
-			continue
+		switch {
+		case err != nil && !errors.Is(err, npy.ErrUnsupported):
+			return nil, err
+		case err == nil && (a.Type.Number() || flag == labelsFlag && a.isText()):
+			return a, nil
+		case err == nil && a.matrix != nil && (flag == edgesFlag || flag == featuresFlag):
+			return a, nil
+		case err == nil && a.matrix != nil:
+			err = fmt.Errorf("%s, and no such matrix is expected here; convert it in Python and save it again: %s = %s.to_dense()", a.form(), name, name)
+		case err == nil:
+			err = fmt.Errorf("%s, and numbers are expected", a.form())
 		}
-		return a, err
+		if bad == nil {
+			bad = err
+		}
+		if flag == weightsFlag {
+			s.skip(prefix+name, strings.TrimPrefix(err.Error(), s.bag.path+": "))
+		}
+	}
+	switch {
+	case bad == nil || flag == weightsFlag:
+	case flag == featuresFlag: // features may be made instead
+		s.noFeatures = append(s.noFeatures, bad)
+	default:
+		return nil, bad
 	}
 	return nil, nil
 }
 
-const labelsFlag = "{array_labels}"
+const (
+	edgesFlag    = "{array_edges}"
+	featuresFlag = "{array_features}"
+	labelsFlag   = "{array_labels}"
+	weightsFlag  = "{array_weights}"
+)
 
 // valueLabel stands behind the name of labels that are numbers.
 const valueLabel = ":value"
@@ -218,6 +259,7 @@ var (
 	endNames    = [][2]string{{"row", "col"}, {"src", "dst"}, {"source", "target"}, {"sources", "targets"}, {"senders", "receivers"}, {"heads", "tails"}}
 	xNames      = []string{"x", "node_features", "node_feat", "node_feats", "features", "feature", "feats", "feat", "attr_matrix"}
 	yNames      = []string{"y", "node_labels", "node_label", "labels", "label"}
+	matrixNames = []string{"adj_t", "adj", "adjacency", "adj_matrix", "adjacency_matrix", "A"}
 	weightNames = []string{"edge_weight", "edge_weights", "weight", "weights", "edge_attr", "edge_attrs", "edge_features", "edge_feat", "edge_feats"}
 	countNames  = []string{"num_nodes", "n_nodes", "num_nodes_list", "_num_nodes"}
 	partNames   = [3][]string{
@@ -242,12 +284,12 @@ func (s *Source) findNodes(prefix string) error {
 	if err := s.declared(prefix, t); err != nil {
 		return err
 	}
-	x, err := s.pick(prefix, "{array_features}", given.Features, xNames)
+	x, err := s.pick(prefix, featuresFlag, given.Features, xNames)
 	if err != nil {
 		return err
 	}
 	if x != nil {
-		if !x.isTable() {
+		if !x.isTable() && x.matrix == nil || x.matrix != nil && (x.Shape[1] < 1 || x.Shape[1] > ingest.MaxColumns) {
 			return fmt.Errorf("%s, and a row of 1 to %d numbers for each node is expected", x.form(), int64(ingest.MaxColumns))
 		}
 		if err := t.hold(x); err != nil {
@@ -375,8 +417,8 @@ func (s *Source) findRelation(prefix string, r ingest.Relation) error {
 			s.schema.NodeTypes = append(s.schema.NodeTypes, ingest.NodeType{Name: name})
 		}
 	}
-	if e.csr() || e.shape != nil {
-		if err := e.square(s.nodes[r.Src]); err != nil {
+	if e.csr() || e.sized != "" {
+		if err := e.fits(s.nodes[r.Src], s.nodes[r.Dst]); err != nil {
 			return err
 		}
 	}
@@ -384,15 +426,27 @@ func (s *Source) findRelation(prefix string, r ingest.Relation) error {
 	if prefix == "" {
 		given = s.o.Weights
 	}
-	w, err := s.pick(prefix, "{array_weights}", given, weightNames)
+	w, err := s.pick(prefix, weightsFlag, given, weightNames)
 	if err != nil {
 		return err
 	}
 	if w == nil && e.data != nil && e.data.Type.Kind != npy.Bool {
 		w = e.data
 	}
+	if w != nil && w != e.data {
+		e.whole = false // weights of its own, which stay
+	}
+	if w == nil && e.dense != nil && e.dense.Type.Kind != npy.Bool {
+		w = e.dense
+	}
 	r.Edges = e.count
-	if w != nil {
+	switch {
+	case w != nil && e.dense != nil && w != e.dense:
+		return fmt.Errorf("%s: edges in the matrix %s have their weights there; leave it out, or save edge_index beside it", w.name, e.dense.key)
+	case w != nil && w == e.dense:
+		e.weight = w
+		r.Columns = []ingest.EdgeColumn{{Name: "weight", Elem: e.weightElem()}}
+	case w != nil:
 		if !w.isTable() {
 			return fmt.Errorf("%s, and a row of 1 to %d numbers for each edge is expected", w.form(), int64(ingest.MaxColumns))
 		}
@@ -442,7 +496,35 @@ func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 	for _, t := range s.nodes {
 		s.schema.NodeTypes[t.index].Count = t.count
 	}
+	if err := s.settleMatrices(ctx); err != nil {
+		return nil, err
+	}
 	return new(s.schema), nil
+}
+
+// settleMatrices counts the entries of dense matrices, and drops weights that are all 1.
+func (s *Source) settleMatrices(ctx context.Context) error {
+	for i, e := range s.edges {
+		if !e.whole {
+			continue
+		}
+		if e.dense != nil {
+			if err := e.countEntries(ctx); err != nil {
+				return err
+			}
+			s.schema.Relations[i].Edges = e.count
+		} else if e.weight != nil {
+			var err error
+			if e.ones, err = e.onesAlone(ctx); err != nil {
+				return err
+			}
+		}
+		if e.ones && e.weight != nil {
+			s.schema.Relations[i].Columns, e.weight = nil, nil
+		}
+		e.whole = false
+	}
+	return nil
 }
 
 // countNodes finds the largest ids of the types whose number nobody declares.
@@ -453,7 +535,7 @@ func (s *Source) countNodes(ctx context.Context) error {
 		if src.count >= 0 && dst.count >= 0 {
 			continue
 		}
-		c := e.open()
+		c := e.open(ctx)
 		for row := int64(0); ; {
 			if err := ctx.Err(); err != nil {
 				return err

@@ -68,7 +68,7 @@ func TestNames(t *testing.T) {
 	require.EqualError(t, err, path+": there is no clz, which {array_labels} names (found a, b, c, cls, emb, links, odd)")
 	_, err = read(t, path, Options{})
 	require.EqualError(t, err, path+": no edges in it (found a, b, c, cls, emb, links, odd); looked for edge_index, edges, edge_list, for row and col and the like, "+
-		"for indptr and indices; {array_edges} NAME or {array_edges} SOURCES,DESTINATIONS says others")
+		"for indptr and indices, for adj; {array_edges} NAME or {array_edges} SOURCES,DESTINATIONS says others")
 }
 
 // TestNothingFound: when features or labels are asked for and there are none, the user sees what
@@ -510,29 +510,24 @@ func TestRefuses(t *testing.T) {
 		return f
 	}
 	for want, f := range map[string]files{
-		"indptr: it starts at 1 instead of 0":                                  csr(i64(1, 2, 2, 3), nil),
-		"indptr: row 1: it starts at 2 and ends before that, at 1":             csr(i64(0, 2, 1, 3), nil),
-		"indptr: row 1: it ends at 4, and indices has 3 entries":               csr(i64(0, 2, 4, 3), nil),
-		"indptr: it ends at 2, and indices has 3 entries":                      csr(i64(0, 1, 2, 2), nil),
-		"indptr: it is empty; a matrix of n rows has n+1 bounds":               csr(i64(), nil),
-		"data: 2 values, and ":                                                 csr(i64(0, 1, 2, 3), files{"data": f32(1, 2)}),
-		"shape: (3, 4) is not square; an adjacency has":                        csr(i64(0, 1, 2, 3), files{"shape": i64(3, 4)}),
-		"shape: 9 rows, and ":                                                  csr(i64(0, 1, 2, 3), files{"shape": i64(9, 9)}),
-		`format: the matrix is "bsr", and csr or csc is expected`:              csr(i64(0, 1, 2, 3), files{"format": arr("|S3", false, []int{}, []byte("bsr"))}),
-		"src: 1 source, and ":                                                  {"src": i64(1), "dst": i64(1, 2)},
-		"edge_weight: 3 rows, and ":                                            small().with("edge_weight", f32(1, 2, 3)),
-		"x is (5, 1, 2) of <f4, and a row of 1 to":                             small().with("x", arr("<f4", false, []int{5, 1, 2}, make([]float32, 10))),
-		"num_nodes: -1 is no number of nodes":                                  small().with("num_nodes", i64(-1)),
-		"num_nodes is (2,) of <i8, and one number is expected":                 small().with("num_nodes", i64(1, 2)),
-		"x: (5, 9) of <f4 takes 180 bytes of data, the member has 40":          small().with("x", arr("<f4", false, []int{5, 9}, make([]float32, 10))),
-		"edge_index: npy header: ":                                             small().with("edge_index", []byte("\x93NUMPY\x01\x00\x02\x00{}")),
-		"edge_index: unsupported element type |O (Python objects, stored as a": {"edge_index": arr("|O", false, []int{1}, []byte("x"))},
+		"indptr: it starts at 1 instead of 0":                         csr(i64(1, 2, 2, 3), nil),
+		"indptr: row 1: it starts at 2 and ends before that, at 1":    csr(i64(0, 2, 1, 3), nil),
+		"indptr: row 1: it ends at 4, and indices has 3 entries":      csr(i64(0, 2, 4, 3), nil),
+		"indptr: it ends at 2, and indices has 3 entries":             csr(i64(0, 1, 2, 2), nil),
+		"indptr: it is empty; a matrix of n rows has n+1 bounds":      csr(i64(), nil),
+		"data: 2 values, and ":                                        csr(i64(0, 1, 2, 3), files{"data": f32(1, 2)}),
+		"shape: (3, 4) is not square; an adjacency has":               csr(i64(0, 1, 2, 3), files{"shape": i64(3, 4)}),
+		"shape: 9 rows, and ":                                         csr(i64(0, 1, 2, 3), files{"shape": i64(9, 9)}),
+		`format: the matrix is "bsr", and csr or csc is expected`:     csr(i64(0, 1, 2, 3), files{"format": arr("|S3", false, []int{}, []byte("bsr"))}),
+		"src: 1 source, and ":                                         {"src": i64(1), "dst": i64(1, 2)},
+		"edge_weight: 3 rows, and ":                                   small().with("edge_weight", f32(1, 2, 3)),
+		"x is (5, 1, 2) of <f4, and a row of 1 to":                    small().with("x", arr("<f4", false, []int{5, 1, 2}, make([]float32, 10))),
+		"num_nodes: -1 is no number of nodes":                         small().with("num_nodes", i64(-1)),
+		"num_nodes is (2,) of <i8, and one number is expected":        small().with("num_nodes", i64(1, 2)),
+		"x: (5, 9) of <f4 takes 180 bytes of data, the member has 40": small().with("x", arr("<f4", false, []int{5, 9}, make([]float32, 10))),
+		"edge_index: npy header: ":                                    small().with("edge_index", []byte("\x93NUMPY\x01\x00\x02\x00{}")),
+		"edge_index: byte 0: opcode 0x78 is no part of a pickle":      {"edge_index": arr("|O", false, []int{1}, []byte("x"))},
 	} {
-		if strings.Contains(want, "|O") {
-			g, err := read(t, pack(t, f, zip.Store), Options{})
-			require.ErrorContains(t, err, "no edges in it", g)
-			continue
-		}
 		_, err := read(t, pack(t, f, zip.Deflate), Options{})
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "\n")
@@ -547,7 +542,7 @@ func TestRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "{node_count} -1: ")
 	require.Len(t, strings.Split(err.Error(), "\n"), 4)
 	_, err = Open(fixtures+"all.zip.p2.pt", Options{Edges: "complex"})
-	require.ErrorContains(t, err, "all.zip.p2.pt: complex: unsupported element type complex64")
+	require.ErrorContains(t, err, "all.zip.p2.pt: complex is (1,) of complex64, complex numbers; convert it in Python and save it again: complex = torch.view_as_real(complex).flatten(1)")
 	_, err = Open(fixtures+"script.pt", Options{})
 	require.ErrorContains(t, err, "a TorchScript archive")
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest/lines"
-	"github.com/gnnstore/gnnstore/ingest/npy"
 	"github.com/gnnstore/gnnstore/ingest/pickle"
 	"github.com/gnnstore/gnnstore/ingest/torch"
 )
@@ -19,6 +18,7 @@ func torchBag(path string, o *Options) (*bag, []string, error) {
 		return nil, nil, err
 	}
 	b := newBag(path)
+	b.memory = o.Memory
 	b.closers, b.files = append(b.closers, f), append(b.files, path)
 	types, err := b.addTorch(f.Value())
 	if err != nil {
@@ -50,18 +50,37 @@ func (b *bag) addTorch(v any) (types []string, err error) {
 		}
 	}
 	if t, ok := v.(pickle.Tuple); ok && len(t) > 0 { // (data, slices, class), as an InMemoryDataset keeps them
-		if len(t) > 1 && t[1] != nil {
-			return nil, fmt.Errorf("%s: several graphs in one file (a data set of many); save the one to train on", path)
+		if len(t) > 1 {
+			if n := graphs(t[1]); n > 1 {
+				return nil, severalGraphs(path, n)
+			}
+		}
+		if len(t) > 2 {
+			class, _ := t[2].(pickle.Global)
+			b.class = string(class)
 		}
 		v = t[0]
 	}
-	switch d := torch.Fields(v); {
-	case isArray(v):
+	if l, ok := v.(*pickle.List); ok && len(l.Items) > 0 && isGraph(l.Items[0]) {
+		if len(l.Items) > 1 {
+			return nil, severalGraphs(path, int64(len(l.Items)))
+		}
+		v = l.Items[0]
+	}
+	if o, ok := v.(*pickle.Object); ok {
+		b.class = o.Class
+	}
+	d := torch.Fields(v)
+	nodes, edges := stores(d, strings.HasSuffix(b.class, ".HeteroData"))
+	switch {
+	case isArray(v) && (d == nil || b.class == "" || isMatrixObject(v)):
 		b.keys, values["edges"] = []string{"edges"}, v
-	case d != nil && d.Get("_node_store_dict") != nil:
-		if types, err = hetero(d, add); err != nil {
+	case nodes != nil && edges != nil:
+		if types, err = hetero(nodes, edges, add); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
+	case d != nil && d.Get("_node_store_dict") != nil:
+		return nil, fmt.Errorf("%s: a HeteroData without its stores; save it again", path)
 	case d != nil:
 		add("", d)
 		for i, w := range d.Values { // a split in a dict of its own
@@ -82,35 +101,71 @@ func (b *bag) addTorch(v any) (types []string, err error) {
 		if !lines.Printable(key) {
 			return nil, fmt.Errorf("%s: key %q: such a name is no key; the file may be damaged, save it again", path, key)
 		}
-		if n, ok := values[key].(int64); ok {
+		v := values[key]
+		if l, ok := v.(*pickle.List); ok && len(l.Items) == 1 && last(key) == "num_nodes" { // as older data sets keep it
+			v = l.Items[0]
+		}
+		if n, ok := v.(int64); ok {
 			b.numbers[key] = n
 		}
-		if isArray(values[key]) {
+		switch {
+		case isArray(v):
 			b.keys = append(b.keys, key)
+		case v != nil:
+			b.others[key] = v
 		}
 	}
-	b.open = func(key string) (*array, error) {
-		a := &array{key: key, name: path + ": " + key}
-		switch v := values[key].(type) {
-		case *torch.Tensor:
-			a.View = v.View
-		case *pickle.Array:
-			a.View = v.View()
-		}
-		if !a.Type.Number() {
-			return nil, fmt.Errorf("%s: %w %s", a.name, npy.ErrUnsupported, a.Descr)
-		}
-		return a, nil
-	}
+	b.open = func(key string) (*array, error) { return b.value(key, path+": "+key, values[key]) }
 	return types, nil
 }
 
+// isArray reports whether something is an array, or can be one: numbers and texts in lists, too.
 func isArray(v any) bool {
-	switch v.(type) {
+	switch v := v.(type) {
 	case *torch.Tensor, *pickle.Array:
 		return true
+	case *pickle.List:
+		return len(v.Items) > 0
+	case pickle.Tuple:
+		return len(v) > 0
 	}
-	return false
+	return isMatrixObject(v)
+}
+
+func isMatrixObject(v any) bool {
+	o, ok := v.(*pickle.Object)
+	return ok && isMatrix(o)
+}
+
+// isGraph reports whether something is a graph of PyTorch Geometric.
+func isGraph(v any) bool {
+	o, ok := v.(*pickle.Object)
+	return ok && !isMatrix(o) && torch.Fields(o) != nil
+}
+
+// graphs is the number of graphs by the slices that a data set keeps: bounds for every array, of a
+// HeteroData in a dict for each type.
+func graphs(slices any) (n int64) {
+	d, ok := slices.(*pickle.Dict)
+	if !ok {
+		return 0
+	}
+	for _, v := range d.Values {
+		inner, ok := v.(*pickle.Dict)
+		if !ok {
+			n = max(n, length(v)-1)
+			continue
+		}
+		for _, w := range inner.Values {
+			n = max(n, length(w)-1)
+		}
+	}
+	return n
+}
+
+func severalGraphs(path string, n int64) error {
+	return fmt.Errorf(`%s: it holds %d graphs, and one is read; save one, torch.save(dataset[0], "graph.pt"), `+
+		`or all as the parts of one: torch.save(Batch.from_data_list(list(dataset)), "graph.pt")`, path, n)
 }
 
 // typeName reports whether a type of nodes or a part of a relation may have this name.
@@ -118,13 +173,42 @@ func typeName(name string) bool {
 	return name != "" && !strings.Contains(name, "/") && !strings.Contains(name, "__") && lines.Printable(name)
 }
 
+// stores are the stores of a HeteroData by type, as it keeps them itself, or in one dict as its
+// to_dict gives them; nil where it is none.
+func stores(d *pickle.Dict, isHetero bool) (nodes, edges *pickle.Dict) {
+	if d == nil {
+		return nil, nil
+	}
+	if d.Get("_node_store_dict") != nil {
+		nodes, _ = d.Get("_node_store_dict").(*pickle.Dict)
+		edges, _ = d.Get("_edge_store_dict").(*pickle.Dict)
+		return nodes, edges
+	}
+	nodes, edges = &pickle.Dict{}, &pickle.Dict{}
+	for i, k := range d.Keys {
+		inner, ok := d.Values[i].(*pickle.Dict)
+		if !ok {
+			continue
+		}
+		to := nodes
+		if t, isTriple := k.(pickle.Tuple); isTriple && len(t) == 3 {
+			to = edges
+		} else if name, isText := pickle.Text(k); !isText || name == "_global_store" {
+			continue
+		}
+		to.Keys, to.Values = append(to.Keys, k), append(to.Values, inner)
+	}
+	if len(edges.Keys) == 0 && !isHetero {
+		return nil, nil
+	}
+	return nodes, edges
+}
+
 // hetero adds the stores of a HeteroData, each under its type and a slash, and gives the types:
 // nodes "paper/", relations "author__writes__paper/".
-func hetero(d *pickle.Dict, add func(prefix string, d *pickle.Dict)) ([]string, error) {
-	nodes, ok := d.Get("_node_store_dict").(*pickle.Dict)
-	edges, ok2 := d.Get("_edge_store_dict").(*pickle.Dict)
-	if !ok || !ok2 || len(nodes.Keys)+len(edges.Keys) > 1<<16 {
-		return nil, errors.New("a HeteroData without its stores; save it again")
+func hetero(nodes, edges *pickle.Dict, add func(prefix string, d *pickle.Dict)) ([]string, error) {
+	if len(nodes.Keys)+len(edges.Keys) > 1<<16 {
+		return nil, errors.New("a HeteroData of more than 65536 types; save those to train on")
 	}
 	var types []string
 	for i, k := range nodes.Keys {

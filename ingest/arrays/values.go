@@ -15,6 +15,9 @@ import (
 // Rows streams a table of nodes or edges.
 func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk) error) error {
 	x := s.tables[table]
+	if x.matrix != nil {
+		return x.matrix.sparseRows(ctx, emit)
+	}
 	if x.turned && x.member != nil && x.member.Deflated() && x.member.Size > archive.MaxInflated {
 		return s.turnedRows(ctx, x, emit)
 	}

@@ -100,7 +100,8 @@ func ReadHeader(r io.Reader) (Header, error) {
 	return h, err
 }
 
-// ReadHeaderSize is ReadHeader. It also returns the number of bytes that it has read.
+// ReadHeaderSize is ReadHeader. It also returns the number of bytes that it has read. With an error
+// that is ErrUnsupported it returns the header's descr and shape, which is not checked.
 func ReadHeaderSize(r io.Reader) (h Header, size int64, err error) {
 	var fixed [12]byte
 	if err := readHeaderBytes(r, fixed[:10]); err != nil {
@@ -132,7 +133,7 @@ func ReadHeaderSize(r io.Reader) (h Header, size int64, err error) {
 	}
 	h, err = parseHeader(string(text))
 	if errors.Is(err, ErrUnsupported) {
-		return Header{}, 0, err // a sound header, of what we do not read
+		return h, size + int64(length), err // a sound header, of what we do not read
 	}
 	if err != nil {
 		return Header{}, 0, fmt.Errorf("npy header: %w", err)

@@ -7,7 +7,7 @@
 // under attr_matrix; labels is one class a node, a number or text, negative or NaN where it is
 // missing; class_names is optional. Keys written adj_matrix.indptr, or with a dot for the
 // underscore, are read as well. All other keys, and text that only Python can decode, are named in
-// Schema.Skipped.
+// Schema.Skipped; labels that only Python can decode are an error.
 //
 // An explicit zero in adj_data is an entry that somebody removed: it is no edge. The zeros are
 // counted by [Source.Schema], which reads adj_data through once for it, so that the number of edges

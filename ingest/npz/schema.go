@@ -109,6 +109,7 @@ func (s *Source) findFeatures(used map[string]bool) error {
 		h, err := s.header("attr_matrix")
 		if errors.Is(err, npy.ErrUnsupported) {
 			used["attr_matrix"] = true
+			s.schema.NoFeatures = s.name + ": " + err.Error() + `; convert it in Python and save it again: attr_matrix = numpy.stack(attr_matrix).astype("float32")`
 			return s.passOver("attr_matrix", err.Error())
 		}
 		if err != nil {
@@ -149,7 +150,7 @@ func (s *Source) findLabels(used map[string]bool) error {
 	used["labels"] = true
 	h, err := s.header("labels")
 	if errors.Is(err, npy.ErrUnsupported) {
-		return s.passOver("labels", err.Error())
+		return fmt.Errorf("%w; convert them in Python and save them again: labels = labels.astype(str)", err)
 	}
 	if err != nil {
 		return err

@@ -1,0 +1,225 @@
+package arrays
+
+import (
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/npy"
+	"github.com/gnnstore/gnnstore/ingest/sourcetest"
+)
+
+// The graph of testdata/make.py.
+var (
+	madeEdges  = [][2]int64{{0, 1}, {0, 2}, {2, 0}, {3, 3}}
+	madeX      = []float32{0, 1.5, 0, 0, 2, 0, 0, -1, 0, 0}
+	madeY      = []int32{1, 0, 1, 0, 2}
+	madeWeight = map[[2]int64]float32{{0, 1}: 0.5, {0, 2}: 2, {2, 0}: 1, {3, 3}: 4}
+)
+
+// requireMade holds a graph against the one of make.py.
+func requireMade(t *testing.T, g sourcetest.Graph, weighted bool) {
+	t.Helper()
+	require.Equal(t, []ingest.NodeType{{Name: "node", Count: 5}}, g.Schema.NodeTypes)
+	require.ElementsMatch(t, madeEdges, g.Edges[0].Pairs())
+	require.EqualValues(t, 4, g.Schema.Relations[0].Edges)
+	require.Equal(t, [][]float32{madeX}, g.Rows)
+	require.Equal(t, madeY, g.Labels[0])
+	if !weighted {
+		require.Empty(t, g.Schema.Relations[0].Columns)
+		return
+	}
+	require.Equal(t, "weight", g.Schema.Relations[0].Columns[0].Name)
+	for i, pair := range g.Edges[0].Pairs() {
+		require.Equal(t, madeWeight[pair], math.Float32frombits(uint32(g.Edges[0].Values[0][i])), pair)
+	}
+}
+
+// TestMatrices: a sparse matrix is edges whatever library, layout and container it comes in, and a
+// sparse x is features.
+func TestMatrices(t *testing.T) {
+	path := filepath.Join("testdata", "matrices.pt")
+	for _, name := range []string{"coo", "csr", "csc", "adj_t", "scipy_csr", "scipy_csc", "scipy_coo", "scipy_array", "rows"} {
+		for _, x := range []string{"", "x_coo", "x_csr", "x_csc", "x_scipy"} {
+			g := mustRead(t, path, Options{Edges: name, Features: x})
+			requireMade(t, g, name != "rows")
+			require.Equal(t, [3][]int64{{0, 1}, {2}, {3, 4}}, g.Splits[0].Numbers())
+		}
+	}
+	g := mustRead(t, path, Options{}) // adj_t is a usual name
+	requireMade(t, g, true)
+	require.Contains(t, g.Schema.Skipped, "adj_t: of this sparse matrix row i with column j is the edge j→i; {csr_rows} src turns it round")
+	g = mustRead(t, path, Options{RowsAre: "src"})
+	require.ElementsMatch(t, [][2]int64{{1, 0}, {2, 0}, {0, 2}, {3, 3}}, g.Edges[0].Pairs())
+	for _, c := range []struct{ name, want string }{
+		{"bsr", "bsr is a sparse tensor of layout torch.sparse_bsr, and CSR, CSC and COO are read; convert it in Python and save it again: bsr = bsr.to_dense().to_sparse_csr()"},
+		{"wide", "wide: (5, 8) is not square; an adjacency has a row and a column for each node"},
+	} {
+		_, err := read(t, path, Options{Edges: c.name})
+		require.EqualError(t, err, path+": "+c.want)
+	}
+	_, err := read(t, path, Options{Labels: "coo"})
+	require.EqualError(t, err, path+": coo is (5, 5) of sparse coo, and a class for each node is expected, a number or text, or 2 to 65536 zeros and ones")
+}
+
+// TestMadeFiles: the same graph as PyTorch Geometric, PyTorch, SciPy and NumPy leave it.
+func TestMadeFiles(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		weighted bool
+	}{
+		{"adj_t.pt", false}, {"adj_t.legacy.pt", false}, {"adj_t.big.pt", false}, {"edgeindex.pt", false}, {"xsparse.pt", false}, {"one.pt", false},
+		{"sparse.npz", true}, {"dense.npz", false}, {"weighted.npz", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			requireMade(t, mustRead(t, filepath.Join("testdata", c.name), Options{}), c.weighted)
+		})
+	}
+	g := mustRead(t, filepath.Join("testdata", "alone.pt"), Options{})
+	require.ElementsMatch(t, madeEdges, g.Edges[0].Pairs())
+	require.EqualValues(t, 5, g.Schema.NodeTypes[0].Count)
+	g = mustRead(t, filepath.Join("testdata", "weighted.npz"), Options{RowsAre: "dst"})
+	require.ElementsMatch(t, [][2]int64{{1, 0}, {2, 0}, {0, 2}, {3, 3}}, g.Edges[0].Pairs())
+}
+
+// TestHeteroForms: a HeteroData is one however its parts are kept.
+func TestHeteroForms(t *testing.T) {
+	for _, name := range []string{"hetero_dict.pt", "hetero_processed.pt", "hetero_one.pt"} {
+		t.Run(name, func(t *testing.T) {
+			g := mustRead(t, filepath.Join("testdata", name), Options{})
+			require.Equal(t, []ingest.NodeType{{Name: "user", Count: 3}, {Name: "item", Count: 2}}, g.Schema.NodeTypes)
+			require.Equal(t, [][2]int64{{0, 1}, {1, 0}, {2, 0}, {2, 1}}, g.Edges[0].Pairs())
+			require.Equal(t, "user__buys__item", g.Schema.Relations[0].Key())
+			require.Equal(t, [][]float32{{0, 1, 2, 3, 4, 5}, {0, 1, 2, 3}}, g.Rows)
+			require.Equal(t, []int32{1, 0}, g.Labels[0])
+			require.Empty(t, g.Schema.Skipped)
+		})
+	}
+	for name, n := range map[string]int{"hetero_several.pt": 3, "several.pt": 2, "list.pt": 2} {
+		path := filepath.Join("testdata", name)
+		_, err := read(t, path, Options{})
+		require.EqualError(t, err, fmt.Sprintf(`%s: it holds %d graphs, and one is read; save one, torch.save(dataset[0], "graph.pt"), or all as the parts of one: `+
+			`torch.save(Batch.from_data_list(list(dataset)), "graph.pt")`, path, n))
+	}
+}
+
+// TestObjects: arrays of Python objects are what all of their objects are.
+func TestObjects(t *testing.T) {
+	g := mustRead(t, filepath.Join("testdata", "objects.npz"), Options{})
+	require.Equal(t, []string{"a", "b", "c"}, g.Schema.Labels[0].ClassNames)
+	require.Equal(t, []int32{1, 0, 1, -1, 2}, g.Labels[0])
+	require.Equal(t, [][]float32{madeX}, g.Rows)
+	g = mustRead(t, filepath.Join("testdata", "numbers.npz"), Options{})
+	require.Equal(t, []int32{1, 0, -1, 2, 1}, g.Labels[0])
+	require.Equal(t, []float32{1, 2.5, 1, 0, 3, 4, 5, 6, 7}, g.Rows[0][:9])
+	require.True(t, math.IsNaN(float64(g.Rows[0][9])))
+	path := filepath.Join("testdata", "ragged.npz")
+	_, err := read(t, path, Options{})
+	require.EqualError(t, err, path+`: y is (5,) of |O, Python objects of several kinds (element 0 is the number 1, and 1 is the text "a"); `+
+		"convert it in Python and save it again: y = y.astype(str)")
+	_, err = read(t, path, Options{Features: "x", Labels: "x"})
+	require.EqualError(t, err, path+": x is (5,) of |O, rows of several lengths (row 0 has 1, and row 1 has 2); convert it in Python and save it again: "+
+		`x = numpy.array([list(r) + [0] * (max(map(len, x)) - len(r)) for r in x], dtype="float32")`)
+}
+
+// TestUnreadTypes: what is there and is not read is named with its type, its shape and the line
+// that converts it; nothing is said to be missing.
+func TestUnreadTypes(t *testing.T) {
+	for descr, want := range map[string]string{
+		"<c8":     "complex numbers; convert it in Python and save it again: NAME = numpy.hstack([NAME.real, NAME.imag])",
+		"<M8[ns]": `dates or spans of time; convert it in Python and save it again: NAME = NAME.astype("datetime64[s]").astype("int64")`,
+		"<m8[D]":  `dates or spans of time; convert it in Python and save it again: NAME = NAME.astype("timedelta64[s]").astype("int64")`,
+		"<f16":    `floats of a size that only some machines have; convert it in Python and save it again: NAME = NAME.astype("float64")`,
+		"|V2":     `elements without a known meaning; convert it in Python and save it again: NAME = NAME.astype("float32")`,
+	} {
+		odd := arr(descr, false, []int{5, 1}, make([]byte, 80))
+		for _, path := range []string{pack(t, small().with("y", odd), zip.Deflate), folder(t, small().with("y", odd))} {
+			_, err := read(t, path, Options{})
+			require.ErrorContains(t, err, fmt.Sprintf("is (5, 1) of %s, %s", descr, strings.ReplaceAll(want, "NAME", "y")))
+		}
+		s, err := Open(pack(t, small().with("x", odd).with("edge_weight", odd), zip.Deflate), Options{})
+		require.NoError(t, err)
+		schema, err := s.Schema(t.Context())
+		require.NoError(t, err)
+		require.Contains(t, schema.NoFeatures, fmt.Sprintf("x is (5, 1) of %s, %s", descr, strings.ReplaceAll(want, "NAME", "x")))
+		require.Contains(t, fmt.Sprint(schema.Skipped), fmt.Sprintf("edge_weight is (5, 1) of %s, %s", descr, strings.ReplaceAll(want, "NAME", "edge_weight")))
+		require.NoError(t, s.Close())
+	}
+}
+
+// TestDense: a square array is an adjacency matrix by its name, or when it is named.
+func TestDense(t *testing.T) {
+	a := []float64{0, 1, 2, 0, 0, 0, 1, 0, 0}
+	f := files{"links": arr("<f8", false, []int{3, 3}, a)}
+	g := mustRead(t, pack(t, f, zip.Deflate), Options{Edges: "links"})
+	require.Equal(t, [][2]int64{{0, 1}, {0, 2}, {2, 0}}, g.Edges[0].Pairs())
+	require.Equal(t, []uint64{0x3f800000, 0x40000000, 0x3f800000}, g.Edges[0].Values[0])
+	whole := files{"A": arr("<i8", true, []int{3, 3}, []int64{0, 0, -1, 7, 0, 0, 2, 0, 0})}
+	g = mustRead(t, folder(t, whole), Options{})
+	require.Equal(t, [][2]int64{{0, 1}, {0, 2}, {2, 0}}, g.Edges[0].Pairs())
+	require.Equal(t, []uint64{7, 2, 1<<64 - 1}, g.Edges[0].Values[0])
+	g = mustRead(t, folder(t, files{"adj": arr("|b1", false, []int{2, 2}, []bool{false, true, false, true})}), Options{})
+	require.Equal(t, [][2]int64{{0, 1}, {1, 1}}, g.Edges[0].Pairs())
+	require.Empty(t, g.Schema.Relations[0].Columns)
+	g = mustRead(t, folder(t, files{"adj": arr("<i8", false, []int{2, 3}, []int64{0, 1, 2, 2, 1, 0})}), Options{}) // not square: ends
+	require.Equal(t, [][2]int64{{0, 2}, {1, 1}, {2, 0}}, g.Edges[0].Pairs())
+	_, err := read(t, pack(t, files{"adj": arr("<f8", false, []int{2, 2}, []float64{0, 1, math.NaN(), 0})}, zip.Deflate), Options{})
+	require.ErrorContains(t, err, "adj: row 1: column 0 is NaN, and an adjacency matrix has 0 where there is no edge")
+	_, err = read(t, pack(t, files{"adj": arr("<f8", false, []int{3, 3}, a), "edge_weight": f32(1, 2, 3)}, zip.Deflate), Options{})
+	require.ErrorContains(t, err, "edge_weight: edges in the matrix adj have their weights there")
+	_, err = read(t, pack(t, files{"adj": arr("<f8", false, []int{3, 3}, a), "x": f32(1, 2)}, zip.Deflate), Options{})
+	require.ErrorContains(t, err, "adj: 3 rows, and there are 2 nodes by ")
+}
+
+func TestMadeConform(t *testing.T) {
+	const n = 400
+	all := make([]float64, n*n)
+	for i := range all {
+		all[i] = float64(i % 5)
+	}
+	large := pack(t, files{"adj": arr("<f8", false, []int{n, n}, all)}, zip.Deflate)
+	open := func(path string, o Options) func() (ingest.Source, error) {
+		return func() (ingest.Source, error) { return Open(path, o) }
+	}
+	sourcetest.Conform(t, open(large, Options{}), open("testdata/matrices.pt", Options{Features: "x_coo"}), open("testdata/matrices.pt", Options{Features: "x_csc", Edges: "csc"}),
+		open("testdata/weighted.npz", Options{}), open("testdata/sparse.npz", Options{}), open("testdata/objects.npz", Options{}), open("testdata/hetero_processed.pt", Options{}))
+}
+
+// TestUnordered: entries in no order fill windows of rows, one after the other.
+func TestUnordered(t *testing.T) {
+	const rows, dim = 40, 1 << 20
+	view := func(b []byte) *npy.View {
+		h, size, err := npy.ReadHeaderSize(bytes.NewReader(b))
+		require.NoError(t, err)
+		v, err := npy.NewView(h, nil, 0, npy.FileStorage(bytes.NewReader(b[size:])), int64(len(b))-size)
+		require.NoError(t, err)
+		return v
+	}
+	read := func(at ...int64) map[[2]int64]float32 {
+		m := &matrix{name: "x", format: "coo", rows: view(i64(at...)), cols: view(i64(5, 6, 7, 7)), data: view(f32(1, 2, 3, 4)), dims: [2]int64{rows, dim}}
+		found, n := map[[2]int64]float32{}, int64(0)
+		require.NoError(t, m.sparseRows(t.Context(), func(c ingest.RowChunk) error {
+			require.Equal(t, n, c.First)
+			for i, v := range c.Values {
+				if v != 0 {
+					found[[2]int64{n + int64(i/dim), int64(i % dim)}] = v
+				}
+			}
+			n += int64(len(c.Values) / dim)
+			return nil
+		}))
+		require.EqualValues(t, rows, n)
+		return found
+	}
+	require.Equal(t, map[[2]int64]float32{{39, 5}: 1, {0, 6}: 2, {17, 7}: 7}, read(39, 0, 17, 17))
+	require.Equal(t, map[[2]int64]float32{{0, 5}: 1, {17, 6}: 2, {39, 7}: 7}, read(0, 17, 39, 39))
+	m := &matrix{name: "x", format: "coo", rows: view(i64(0, 40)), cols: view(i64(1, 1)), dims: [2]int64{rows, dim}}
+	require.EqualError(t, m.sparseRows(t.Context(), func(ingest.RowChunk) error { return nil }), "x: entry 1 is at (40, 1), outside its shape (40, 1048576)")
+}
