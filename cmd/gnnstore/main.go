@@ -1,7 +1,7 @@
 // Command gnnstore ingests graphs into sealed datasets, trains graph neural networks on them, and
 // shows what each tier of the memory did. Results go to stdout, progress and errors to stderr; the
-// exit code is 0 when done, 1 when it failed, 2 when it was misused. One file a command; start at
-// newRoot.
+// exit code is 0 when done, 1 when it failed, 2 when it was misused, and 128 + n when signal n
+// interrupted it, as shells have it. One file a command; start at newRoot.
 package main
 
 import (
@@ -10,9 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -21,12 +19,11 @@ import (
 
 func main() { os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// execute runs one command line. The first SIGINT, SIGHUP or SIGTERM ends the command at its next
-// boundary, a second one at once.
+// execute runs one command line and returns its exit code. The first SIGINT, SIGHUP or SIGTERM ends
+// the command at its next boundary, a second one at once.
 func execute(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
+	ctx, stop := endBySignal(context.Background())
 	defer stop()
-	context.AfterFunc(ctx, stop)
 
 	out := &output{Writer: visible{stdout}}
 	stderr = visible{stderr}
@@ -52,6 +49,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "usage: %s   (--help shows all)\n", cmd.UseLine())
 		return 2
 	}
+	code := failureCode(ctx, err)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = errors.New(strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")) // what is kept is worth saying
 	}
@@ -62,19 +60,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	if question := new(ingest.Question); errors.As(err, &question) {
 		return 2
 	}
-	return 1
-}
-
-// endings returns the signals that end a command. A signal stays ignored if the process was started
-// so, as SIGHUP by nohup and SIGINT by a shell in the background; SIGTERM always counts.
-func endings() []os.Signal {
-	list := []os.Signal{syscall.SIGTERM}
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
-		if !signal.Ignored(s) {
-			list = append(list, s)
-		}
-	}
-	return list
+	return code
 }
 
 // output remembers the first error of stdout, so that results nobody could read are no success.

@@ -71,7 +71,8 @@ func TestSignals(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Fatalf("%v does not end it", c.sends)
 		}
-		require.Equal(t, 1, cmd.ProcessState.ExitCode(), "%v: %s", c.sends, stderr)
+		code := 128 + int(c.sends[len(c.sends)-1])
+		require.Equal(t, code, cmd.ProcessState.ExitCode(), "%v: %s", c.sends, stderr)
 		require.Contains(t, stderr.String(), "go on with gnnstore train --resume --run "+run)
 		found, err := filepath.Glob(filepath.Join(run, "checkpoints", "*.safetensors"))
 		require.NoError(t, err)
@@ -94,6 +95,9 @@ func TestSignalsAtAnyTime(t *testing.T) {
 		case err := <-ended:
 			_, serr := os.Stat(out)
 			require.Equal(t, err == nil, serr == nil, "after %v: %s", delay, stderr)
+			if state := cmd.ProcessState; err != nil && state.Exited() { // else it came before there was a handler
+				require.Equal(t, 143, state.ExitCode(), "after %v: %s", delay, stderr)
+			}
 			require.NoError(t, os.RemoveAll(out))
 		case <-time.After(10 * time.Second):
 			t.Fatalf("SIGTERM after %v does not end it: %s", delay, stderr)

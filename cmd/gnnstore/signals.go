@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// signalError is the cause of a context that a signal ended.
+type signalError struct{ syscall.Signal }
+
+func (e *signalError) Error() string { return e.String() }
+
+// exitCode is what a shell reports of a program that the signal killed.
+func (e *signalError) exitCode() int { return 128 + int(e.Signal) }
+
+// endBySignal returns a context that the first signal of endings ends; its cause is a
+// *signalError. A second signal ends the process at once. stop frees what waits for signals.
+func endBySignal(parent context.Context) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, endings()...)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case s := <-signals:
+			signal.Stop(signals)
+			cancel(&signalError{s.(syscall.Signal)})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+		<-done
+	}
+}
+
+// endings returns the signals that end a command. A signal stays ignored if the process was started
+// so, as SIGHUP by nohup and SIGINT by a shell in the background; SIGTERM always counts.
+func endings() []os.Signal {
+	list := []os.Signal{syscall.SIGTERM}
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
+		if !signal.Ignored(s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// failureCode returns the exit code of a command that ended with err: that of the signal which
+// interrupted it, else 1.
+func failureCode(ctx context.Context, err error) int {
+	var ended *signalError
+	var run *interruptedError
+	if errors.As(context.Cause(ctx), &ended) && (errors.Is(err, context.Canceled) || errors.As(err, &run)) {
+		return ended.exitCode()
+	}
+	return 1
+}
