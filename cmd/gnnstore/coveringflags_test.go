@@ -167,6 +167,8 @@ var uncovered = map[string]string{
 	"train mpi-library": "it is for several processes",
 	"train init":        "a file of weights fits one network",
 	"train init-rows":   "a file of rows fits one type and width",
+	"train help-all":    "it trains nothing",
+	"predict help-all":  "it predicts nothing",
 	"train json":        "each is read so",
 	"predict json":      "each is read so",
 	"eval json":         "each is read so",

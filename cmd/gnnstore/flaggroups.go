@@ -1,9 +1,7 @@
 package main
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -72,35 +70,6 @@ func completeFlags(root *cobra.Command) {
 			}
 		})
 	}
-}
-
-// groupFlags makes the help of cmd show its flags in groups. cmd has examples and no subcommands.
-//
-// A usage template would need text/template, which calls methods by name. Then the linker would
-// keep all exported methods of all types, and the binary would be larger by several MB.
-func groupFlags(cmd *cobra.Command) *cobra.Command {
-	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
-		_, err := fmt.Fprintf(cmd.OutOrStderr(), "Usage:\n  %s\n\nExamples:\n%s\n\n%s\n", cmd.UseLine(), cmd.Example, groupedFlags(cmd))
-		return err
-	})
-	return cmd
-}
-
-// groupedFlags returns the flags of cmd in groups. On a terminal it wraps their lines.
-func groupedFlags(cmd *cobra.Command) string {
-	width := 0 // lines are not wrapped
-	// cobra may have cmd write help to a buffer, so its root knows the terminal.
-	if tty := screenOf(cmd.Root().OutOrStdout()); tty != nil {
-		width = columnsOf(tty)
-	}
-	var b strings.Builder
-	for i, g := range groupsOf(cmd) {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		fmt.Fprintf(&b, "%s:\n%s", g.title, g.of(cmd.LocalFlags()).FlagUsagesWrapped(width))
-	}
-	return strings.TrimRight(b.String(), "\n")
 }
 
 // of returns the flags of a group.

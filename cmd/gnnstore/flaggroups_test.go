@@ -1,8 +1,11 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -31,10 +34,48 @@ func TestFlagGroups(t *testing.T) {
 			continue
 		}
 		require.Len(t, seen, all, "%s has flags in no group", cmd.Name())
-		help := helpOf(t, cmd)
+		help := helpOf(t, cmd, "--help-all")
 		require.NotContains(t, help, "\nFlags:\n")
 		require.Contains(t, help, "\n"+groups[0].title+":\n      --")
 		require.Equal(t, all, strings.Count(help, "\n      --")+strings.Count(help, "\n  -h, --help"))
+	}
+}
+
+// TestHelpFitsAScreen: --help of a command with usual flags has at most 40 lines of at most 120
+// columns, and names --help-all, which shows more.
+func TestHelpFitsAScreen(t *testing.T) {
+	for _, cmd := range newRoot().Commands() {
+		if briefFlags(cmd) == "" {
+			continue
+		}
+		help := helpOf(t, cmd, "--help")
+		lines := strings.Split(strings.TrimSuffix(help, "\n"), "\n")
+		require.LessOrEqual(t, len(lines), 40, "%s", help)
+		for _, line := range lines {
+			require.LessOrEqual(t, utf8.RuneCountInString(line), 120, line)
+		}
+		require.Contains(t, help, "--help-all")
+		require.Greater(t, len(helpOf(t, cmd, "--help-all")), 2*len(help), cmd.Name())
+	}
+}
+
+// TestDidYouMean: a slip in the name of a command, format, flag or file is answered with what is
+// near; what nothing is near to gets no such answer.
+func TestDidYouMean(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "arxiv.gnn"), 0o777))
+	for line, want := range map[string]string{
+		"trian x.gnn":                  "; did you mean train?\n",
+		"ingest tabel a b":             "; did you mean table?\n",
+		"train x.gnn --fanot 5":        "unknown flag: --fanot; did you mean --fanout?\n",
+		"train x.gnn --zzz 5":          "unknown flag: --zzz\n",
+		"inspect " + dir + "/axiv.gnn": ": no such dataset; did you mean " + dir + "/arxiv.gnn?\n",
+		"inspect " + dir + "/other":    ": no such dataset\n",
+		"xyzzy":                        "gnnstore --help lists them\n",
+	} {
+		code, _, stderr := gnnstore(t, strings.Split(line, " ")...)
+		require.NotZero(t, code, line)
+		require.Contains(t, stderr, want, line)
 	}
 }
 
@@ -53,9 +94,9 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-func helpOf(t *testing.T, cmd *cobra.Command) string {
+func helpOf(t *testing.T, cmd *cobra.Command, flag string) string {
 	t.Helper()
-	code, stdout, stderr := gnnstore(t, cmd.Name(), "--help")
+	code, stdout, stderr := gnnstore(t, cmd.Name(), flag)
 	require.Zero(t, code, stderr)
 	return stdout
 }

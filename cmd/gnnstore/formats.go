@@ -182,7 +182,8 @@ func checkFormat(format string) error {
 	}
 	names := formatNames()
 	last := len(names) - 1
-	return misuse(fmt.Errorf("unknown format %q; there are %s and %s, and auto finds out", format, strings.Join(names[:last], ", "), names[last]))
+	return misuse(fmt.Errorf("unknown format %q; there are %s and %s, and auto finds out%s",
+		format, strings.Join(names[:last], ", "), names[last], didYouMean(format, names, "%s")))
 }
 
 // resolveFormat returns format and path. For auto it finds both, and prints on stderr why.

@@ -46,7 +46,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		for line := range strings.Lines(withFlags(misuse.Error())) {
 			fmt.Fprintln(stderr, "gnnstore:", strings.TrimSpace(line))
 		}
-		fmt.Fprintf(stderr, "usage: %s   (--help shows all)\n", cmd.UseLine())
+		fmt.Fprintf(stderr, "usage: %s   (--help shows more)\n", cmd.UseLine())
 		return 2
 	}
 	code := failureCode(ctx, err)
@@ -55,7 +55,8 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	}
 	var quiet *quietError
 	if !errors.As(err, &quiet) {
-		fmt.Fprintln(stderr, "gnnstore:", withFlags(oneLine(err)))
+		message := withFlags(oneLine(err))
+		fmt.Fprintln(stderr, "gnnstore:", message+nearPath(message, cmd.Flags().Args()))
 	}
 	if question := new(ingest.Question); errors.As(err, &question) {
 		return 2
@@ -103,7 +104,7 @@ func newRoot() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return misuse(err) })
+	root.SetFlagErrorFunc(wrongFlag)
 	root.AddCommand(groupFlags(newIngest()), groupFlags(newGenerate()), newExport(), newPartition(), newInspect(),
 		newVerify(), groupFlags(newTrain()), groupFlags(newPredict()), newEval(), groupFlags(newTrace()), newStats(), newBench(), newDoctor(), newDemo(), newVersion())
 	root.AddCommand(newTopics()...)
@@ -118,7 +119,7 @@ func exactArgs(names ...string) cobra.PositionalArgs {
 			missing := names[len(args):]
 			return misuse(fmt.Errorf("%s %s missing", strings.Join(missing, " and "), map[bool]string{true: "is", false: "are"}[len(missing) == 1]))
 		case len(args) > len(names) && len(names) == 0 && !cmd.HasParent():
-			return misuse(fmt.Errorf("unknown command %q; gnnstore --help lists them", args[0]))
+			return misuse(fmt.Errorf("unknown command %q; gnnstore --help lists them%s", args[0], didYouMean(args[0], commandNames(cmd), "%s")))
 		case len(args) > len(names):
 			return misuse(fmt.Errorf("%q is one argument too many", args[len(names)]))
 		}

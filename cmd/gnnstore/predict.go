@@ -77,11 +77,12 @@ func newPredict() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "predict RUN [DATASET] OUT",
 		Short: "Write what the network of a run predicts",
-		Long: "Write to the file OUT what the network of the run in directory RUN predicts of nodes, with labels or without, each under the\n" +
-			"id that you know it by. It reads all neighbours of each node, so that the same weights always predict the same. The network\n" +
-			"is that of the best epoch. DATASET is needed where the dataset has moved. It may also be another one, with nodes that the\n" +
-			"network has not seen, but the same types, relations, widths and classes; labels and a split may be missing. Learnt rows go\n" +
-			"by the ids of nodes (--unseen says what new ones have); features made by fastrp or random are of one graph alone.\n\n" +
+		Long: "Write what the network of RUN predicts to the file OUT, each row under the id that you know the node by.\n" +
+			"DATASET is needed where the dataset has moved; it may also be another one with the same types and columns.\n\n" +
+			"The network is that of the best epoch. It reads all neighbours of each node, so that the same weights always predict the\n" +
+			"same. Another DATASET may have nodes that the network has not seen, but it has the same types, relations, widths and\n" +
+			"classes; labels and a split may be missing. Learnt rows go by the ids of nodes (--unseen says what new ones have);\n" +
+			"features made by fastrp or random are of one graph alone.\n\n" +
 			"A run of --task link has embeddings to write: what its decoder reads of nodes, or of links between two types of those of\n" +
 			"--type; the decoder itself is in best.safetensors. With --layer 0 they are rows for input: features, or the learnt rows.\n" +
 			"With --what scores it scores the pairs of --pairs, the higher the likelier, in the order of the file; or it finds the --top\n" +
@@ -152,7 +153,8 @@ var predictTable = slices.Concat(setting.Table[predictOptions]{
 		In: func(o *predictOptions) setting.Value {
 			return setting.Hint(setting.Word(&o.what), graph.Predictable...)
 		},
-		Help: "what to write: " + setting.OneOf(graph.Predictable) + " (default classes; values if numbers were learnt; embeddings for a run of links)"},
+		Brief: "classes, probabilities, logits, values, embeddings or scores",
+		Help:  "what to write: " + setting.OneOf(graph.Predictable) + " (default classes; values if numbers were learnt; embeddings for a run of links)"},
 	{Key: "layer",
 		In: func(o *predictOptions) setting.Value { return setting.Int(&o.layer) },
 		Help: "layer of embeddings, from 1; 0: the input of nodes, learnt rows too (default the last hidden layer; with one layer, its logits; " +
@@ -167,40 +169,50 @@ var predictTable = slices.Concat(setting.Table[predictOptions]{
 		In: func(o *predictOptions) setting.Value {
 			return setting.Word(&o.nodes)
 		},
-		Help: "nodes to predict: all, train, valid, test, or a file with an id a line; with {top} the sources"},
+		Brief: "nodes to predict: all, train, valid, test, or a file of ids",
+		Help:  "nodes to predict: all, train, valid, test, or a file with an id a line; with {top} the sources"},
 	{Key: "edges",
 		In: func(o *predictOptions) setting.Value {
 			return setting.Hint(setting.Word(&o.edges), "all", "train", "valid", "test")
 		},
-		Help: "edges: which to predict: valid, test, train or all; or {pairs}"},
+		Brief: "edges to predict: all, train, valid or test",
+		Help:  "edges: which to predict: valid, test, train or all; or {pairs}"},
 	{Key: "pairs",
-		In: func(o *predictOptions) setting.Value { return setting.Word(&o.pairs) },
+		In:    func(o *predictOptions) setting.Value { return setting.Word(&o.pairs) },
+		Brief: "file of the pairs to score, csv or Parquet",
 		Help: "scores and edges: file of the pairs, csv or Parquet, with the columns src, dst, and relation if several are learnt; edges also " +
 			"need the columns that the network reads. Csv without a header has src, dst, relation in this order"},
 	{Key: "top",
-		In:   func(o *predictOptions) setting.Value { return setting.Int(&o.top) },
-		Help: "scores: write the N best destinations of each source, instead of {pairs}"},
+		In:    func(o *predictOptions) setting.Value { return setting.Int(&o.top) },
+		Brief: "scores: write the N best destinations of each source",
+		Help:  "scores: write the N best destinations of each source, instead of {pairs}"},
 	{Key: "exclude_known",
-		In:   func(o *predictOptions) setting.Value { return setting.Bool(&o.known) },
-		Help: "{top}: leave out links of the dataset, held-out ones too, and a node itself"},
+		In:    func(o *predictOptions) setting.Value { return setting.Bool(&o.known) },
+		Brief: "{top}: leave out links of the dataset",
+		Help:  "{top}: leave out links of the dataset, held-out ones too, and a node itself"},
 	{Key: "at",
-		In:   func(o *predictOptions) setting.Value { return setting.Word(&o.at) },
-		Help: "streams: the time of embeddings, in the units of the stream (default after the last event)"},
+		In:    func(o *predictOptions) setting.Value { return setting.Word(&o.at) },
+		Brief: "streams: the time of embeddings (default after the last event)",
+		Help:  "streams: the time of embeddings, in the units of the stream (default after the last event)"},
 	{Key: "events",
-		In:   func(o *predictOptions) setting.Value { return setting.Word(&o.events) },
-		Help: "streams: file of the pairs to score, csv or Parquet with the columns src, dst and time; csv without a header has them in this order"},
+		In:    func(o *predictOptions) setting.Value { return setting.Word(&o.events) },
+		Brief: "streams: file of the pairs to score, csv or Parquet",
+		Help:  "streams: file of the pairs to score, csv or Parquet with the columns src, dst and time; csv without a header has them in this order"},
 }, predictNetwork.Pick("The network", "checkpoint", "older-checkpoint", "unseen"), setting.Table[predictOptions]{
 	{Key: "format", Group: "The file",
 		In: func(o *predictOptions) setting.Value {
 			return setting.Hint(setting.Word(&o.format), "parquet", "npy", "csv", "ogb-lsc")
 		},
-		Help: "parquet, npy or csv (default by the ending of OUT, else parquet); or ogb-lsc, into the folder OUT"},
+		Brief: "parquet, npy or csv (default by the ending of OUT)",
+		Help:  "parquet, npy or csv (default by the ending of OUT, else parquet); or ogb-lsc, into the folder OUT"},
 	{Key: "force",
-		In:   func(o *predictOptions) setting.Value { return setting.Bool(&o.force) },
-		Help: "replace OUT if it is there"},
+		In:    func(o *predictOptions) setting.Value { return setting.Bool(&o.force) },
+		Brief: "replace OUT if it is there",
+		Help:  "replace OUT if it is there"},
 	{Key: "json",
-		In:   func(o *predictOptions) setting.Value { return setting.Bool(&o.json) },
-		Help: "print the result as JSON"},
+		In:    func(o *predictOptions) setting.Value { return setting.Bool(&o.json) },
+		Brief: "print the result as JSON",
+		Help:  "print the result as JSON"},
 }, predictNetwork.Pick("Memory and disk", "memory", "device", "matmul", "way", "tmp", "layer-dtype"), setting.Table[predictOptions]{
 	{Key: "plan",
 		In:   func(o *predictOptions) setting.Value { return setting.Bool(&o.plan) },

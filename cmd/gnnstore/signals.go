@@ -13,7 +13,7 @@ type signalError struct{ syscall.Signal }
 
 func (e *signalError) Error() string { return e.String() }
 
-// exitCode is what a shell reports of a program that the signal killed.
+// exitCode returns the code by which shells report a program that the signal killed.
 func (e *signalError) exitCode() int { return 128 + int(e.Signal) }
 
 // endBySignal returns a context that the first signal of endings ends; its cause is a
@@ -51,8 +51,8 @@ func endings() []os.Signal {
 	return list
 }
 
-// failureCode returns the exit code of a command that ended with err: that of the signal which
-// interrupted it, else 1.
+// failureCode returns the exit code of a command that ended with err. It is the signal's if a
+// signal interrupted the command, else 1.
 func failureCode(ctx context.Context, err error) int {
 	var ended *signalError
 	var run *interruptedError

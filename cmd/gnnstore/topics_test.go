@@ -67,10 +67,10 @@ func TestTopicsReadWell(t *testing.T) {
 func TestOptionsTopic(t *testing.T) {
 	o := run.DefaultOptions().ForFlags()
 	want := "# Options: every flag of train that sets an option of a run\n\n" +
-		"`gnnstore train --help` shows them too, and --run, --resume, --listen, --plan, --network and --json.\n" +
-		"A run records its options in run.json. A resumed run keeps those that stay, and refuses other\n" +
-		"values. It may change `--epochs`, but not with `--schedule cosine`, and leave out `--init` and\n" +
-		"`--init-rows`. Some options are chosen by the data if they are not given: see\n" +
+		"`gnnstore train --help-all` shows them too, and --run, --resume, --listen, --plan, --network and\n" +
+		"--json. A run records its options in run.json. A resumed run keeps those that stay, and refuses\n" +
+		"other values. It may change `--epochs`, but not with `--schedule cosine`, and leave out `--init`\n" +
+		"and `--init-rows`. Some options are chosen by the data if they are not given: see\n" +
 		"[training](training.md). Defaults are those of networks for graphs; networks for\n" +
 		"[streams](streams.md) have others.\n\n" +
 		"## Example\n\n" +

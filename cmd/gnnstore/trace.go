@@ -54,7 +54,7 @@ func newTrace() *cobra.Command {
 			"  gnnstore trace arxiv.gnn --workers 8 --fanout 10,10,10 --batch 1024 --svg workers.svg\n" +
 			"  gnnstore trace arxiv.gnn --samplers ns,labor0,labor-star,rw --kappa 1,64,256 --cache 5%,20% --json\n" +
 			"  gnnstore trace arxiv.gnn --kappa 1,4,16,64,inf --dependent smoothed --cache 60000 --svg arxiv.svg\n" +
-			"  gnnstore trace arxiv.gnn --history --t-stale 20,200 --history-lag 1,100 --history-memory 5%,all --window-memory 16MiB --equal-bytes\n" +
+			"  gnnstore trace arxiv.gnn --history --t-stale 20,200 --history-lag 1,100 --history-memory 5%,all --window-memory 16MiB\n" +
 			"  gnnstore trace mag.gnn --target paper --fanout 15,10 --fanout cites=25,15 --fanout affiliated_with=5,0",
 		Args: exactArgs("DATASET"),
 		RunE: func(cmd *cobra.Command, args []string) error {

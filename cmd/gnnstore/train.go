@@ -44,7 +44,9 @@ func newTrain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "train DATASET",
 		Short: "Train a network on a dataset",
-		Long: "Train a network on a sealed dataset and keep the record in a run directory.\n\n" +
+		Long: "Train a network on a sealed dataset and keep the record in a run directory. Ctrl-C ends a run with a\n" +
+			"checkpoint, and --resume goes on. Without --epochs a run ends where validation no longer improves.\n" +
+			"`gnnstore help training` explains it by examples.\n\n" +
 			"The same dataset, options and seed give the same losses and weights, bit for bit, at any --workers, --*-memory,\n" +
 			"--policy and --disk-engine. Ctrl-C, a closed terminal or SIGTERM ends it at the next step, with a checkpoint. After\n" +
 			"that, or after a crash, --resume with the same --run goes on at the step after the newest checkpoint, with the options\n" +
@@ -140,6 +142,11 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 		"the time of a small exchange: 1Gbit or 1Gbit,200us (default 10Gbit)")
 	own.BoolVar(&o.json, "json", false, "print the result as JSON; epochs go to stderr")
 	addGroup(f, "The run", own)
+	brief(f, "run", "run directory (default a fresh runs/NAME-N)")
+	brief(f, "resume", "go on with the run in --run, or begin it")
+	brief(f, "listen", "serve statistics over HTTP at HOST:PORT")
+	brief(f, "plan", "print what a run would take, and write nothing")
+	brief(f, "json", "print the result as JSON")
 }
 
 // complete finishes the options of a fresh run.

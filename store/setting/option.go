@@ -16,6 +16,7 @@ type option struct {
 	flag    string
 	group   string // empty: the previous option's
 	help    string
+	brief   string // help for the first screen; empty: not there
 	value   Value
 	refused string // why the T does not have the option; empty: it does
 	free    bool   // a resumed run may change it
@@ -134,6 +135,7 @@ func (n keyNames) in(text string) string {
 // Annotations of flags.
 const (
 	GroupOf   = "gnnstore_group"   // the heading above the flag in help
+	BriefOf   = "gnnstore_brief"   // the text on the first screen of help
 	ChoicesOf = "gnnstore_choices" // the words that the flag takes, for completion
 )
 
@@ -155,6 +157,9 @@ func bind(f *pflag.FlagSet, list options) *bound {
 		}
 		flag := f.VarPF(reader{x.value, x.flag, &b.errs}, x.flag, "", b.names.in(x.help))
 		flag.Annotations = map[string][]string{GroupOf: {group}}
+		if x.brief != "" {
+			flag.Annotations[BriefOf] = []string{b.names.in(x.brief)}
+		}
 		if c, ok := x.value.(chooser); ok {
 			flag.Annotations[ChoicesOf] = c.choices()
 		}

@@ -24,6 +24,8 @@ type Of[T any] struct {
 	// Group is the heading above the flag in help. Default: the previous row's.
 	Group string
 	Help  string // names other options by keys in braces
+	// Brief is the text on the first screen of help, which shows the options that have one.
+	Brief string
 	// In returns the option's Value in a T. Setting the Value changes the T.
 	In func(*T) Value
 	// For is the set of runs that have this option. Default: all.
@@ -76,8 +78,8 @@ func (t Table[T]) of(o *T) options {
 	list := make(options, len(t))
 	for i, d := range t {
 		list[i] = option{
-			key: d.Key, parts: d.Parts, flag: d.FlagName(), group: d.Group, help: d.Help, value: d.In(o),
-			resumed: "stays", byData: d.ByData,
+			key: d.Key, parts: d.Parts, flag: d.FlagName(), group: d.Group, help: d.Help, brief: d.Brief,
+			value: d.In(o), resumed: "stays", byData: d.ByData,
 		}
 		x := &list[i]
 		if d.For != nil && !d.For.Has(o) {

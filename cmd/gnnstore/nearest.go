@@ -1,0 +1,70 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gnnstore/gnnstore/store/setting"
+)
+
+// didYouMean ends a message about a word that is not known with the word that it may stand for.
+func didYouMean(word string, known []string, form string) string {
+	if near := setting.Nearest(word, known); near != "" {
+		return fmt.Sprintf("; did you mean "+form+"?", near)
+	}
+	return ""
+}
+
+// wrongFlag is the error of a command whose flags cannot be read.
+func wrongFlag(cmd *cobra.Command, err error) error {
+	if errors.Is(err, pflag.ErrHelp) {
+		return pflag.ErrHelp // of --help-all
+	}
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return misuse(err)
+	}
+	var flags []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
+	return misuse(fmt.Errorf("%w%s", err, didYouMean(unknown.GetSpecifiedName(), flags, "--%s")))
+}
+
+// commandNames returns the commands and topics of root.
+func commandNames(root *cobra.Command) (names []string) {
+	for _, c := range root.Commands() {
+		names = append(names, c.Name())
+	}
+	return names
+}
+
+// nearPath ends the message of an error about an argument that is a path, and is not there, with
+// the path that it may stand for. args are the arguments of the command.
+func nearPath(message string, args []string) string {
+	for _, arg := range args {
+		path := filepath.Clean(arg)
+		if _, err := os.Lstat(path); err == nil || !strings.Contains(message, arg+": no such") {
+			continue
+		}
+		entries, err := os.ReadDir(filepath.Dir(path))
+		if err != nil {
+			continue
+		}
+		var stems []string // of entries with the ending of path
+		ending := filepath.Ext(path)
+		for _, e := range entries {
+			if stem, ok := strings.CutSuffix(e.Name(), ending); ok && !strings.HasPrefix(stem, ".") {
+				stems = append(stems, stem)
+			}
+		}
+		if near := setting.Nearest(strings.TrimSuffix(filepath.Base(path), ending), stems); near != "" {
+			return fmt.Sprintf("; did you mean %s?", filepath.Join(filepath.Dir(path), near+ending))
+		}
+	}
+	return ""
+}
