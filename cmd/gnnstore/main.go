@@ -13,8 +13,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/gnnstore/gnnstore/ingest"
 )
 
 func main() { os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -57,9 +55,6 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	if !errors.As(err, &quiet) {
 		message := withFlags(oneLine(err))
 		fmt.Fprintln(stderr, "gnnstore:", message+nearPath(message, cmd.Flags().Args()))
-	}
-	if question := new(ingest.Question); errors.As(err, &question) {
-		return 2
 	}
 	return code
 }

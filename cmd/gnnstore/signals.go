@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/gnnstore/gnnstore/ingest"
 )
 
 // signalError is the cause of a context that a signal ended.
@@ -51,13 +53,17 @@ func endings() []os.Signal {
 	return list
 }
 
-// failureCode returns the exit code of a command that ended with err. It is the signal's if a
-// signal interrupted the command, else 1.
+// failureCode returns the exit code of a command that ended with err: the signal's if a signal
+// interrupted the command, 2 if ingest asks a question, else 1.
 func failureCode(ctx context.Context, err error) int {
 	var ended *signalError
 	var run *interruptedError
-	if errors.As(context.Cause(ctx), &ended) && (errors.Is(err, context.Canceled) || errors.As(err, &run)) {
+	var question *ingest.Question
+	switch {
+	case errors.As(context.Cause(ctx), &ended) && (errors.Is(err, context.Canceled) || errors.As(err, &run)):
 		return ended.exitCode()
+	case errors.As(err, &question):
+		return 2
 	}
 	return 1
 }
