@@ -141,7 +141,7 @@ func (s *Source) findAll(types []string) error {
 		}
 	}
 	if len(s.schema.Labels) == 0 {
-		s.schema.NoLabels = s.none("labels", labelsFlag, yNames)
+		s.schema.NoLabels = s.none("labels", labelsFlag, ingest.LabelNames)
 	}
 	for _, err := range s.noFeatures {
 		s.skip("features", strings.TrimPrefix(err.Error(), s.bag.path+": "))
@@ -258,16 +258,9 @@ var (
 	edgeNames   = []string{"edge_index", "edges", "edge_list", "edgelist", "edge_indices", "train_edges"}
 	endNames    = [][2]string{{"row", "col"}, {"src", "dst"}, {"source", "target"}, {"sources", "targets"}, {"senders", "receivers"}, {"heads", "tails"}}
 	xNames      = []string{"x", "node_features", "node_feat", "node_feats", "features", "feature", "feats", "feat", "attr_matrix"}
-	yNames      = []string{"y", "node_labels", "node_label", "labels", "label"}
 	matrixNames = []string{"adj_t", "adj", "adjacency", "adj_matrix", "adjacency_matrix", "A"}
 	weightNames = []string{"edge_weight", "edge_weights", "weight", "weights", "edge_attr", "edge_attrs", "edge_features", "edge_feat", "edge_feats"}
 	countNames  = []string{"num_nodes", "n_nodes", "num_nodes_list", "_num_nodes"}
-	partNames   = [3][]string{
-		{"train_mask", "train_masks", "train_idx", "train_index", "train_nodes", "idx_train", "train_ids", "split_idx.train", "split.train", "train"},
-		{"val_mask", "val_masks", "valid_mask", "valid_masks", "val_idx", "valid_idx", "val_index", "valid_index", "val_nodes", "valid_nodes", "idx_val", "idx_valid",
-			"val_ids", "valid_ids", "split_idx.valid", "split_idx.val", "split.valid", "split.val", "valid", "val"},
-		{"test_mask", "test_masks", "test_idx", "test_index", "test_nodes", "idx_test", "test_ids", "split_idx.test", "split.test", "test"},
-	}
 )
 
 // findNodes finds what belongs to the nodes of a type.
@@ -302,7 +295,7 @@ func (s *Source) findNodes(prefix string) error {
 	if numbers && labels == "" {
 		return fmt.Errorf("%s %s: it names no array; say NAME%s", labelsFlag, given.Labels, valueLabel)
 	}
-	y, err := s.pick(prefix, labelsFlag, labels, yNames)
+	y, err := s.pick(prefix, labelsFlag, labels, ingest.LabelNames)
 	if err != nil {
 		return err
 	}

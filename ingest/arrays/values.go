@@ -58,7 +58,7 @@ type split struct {
 func (s *Source) findSplit(prefix, name string, t *nodeType, given [3]string) error {
 	sp, any := &split{}, false
 	for i, flag := range [3]string{"{array_train}", "{array_valid}", "{array_test}"} {
-		a, err := s.pick(prefix, flag, given[i], partNames[i])
+		a, err := s.pick(prefix, flag, given[i], ingest.PartNames[i])
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (s *Source) findSplit(prefix, name string, t *nodeType, given [3]string) er
 
 // part distinguishes a mask from a list of ids, and takes one of several masks.
 func (s *Source) part(a *array, t *nodeType, named bool) (*array, bool, error) {
-	mask := a.Type.Kind == npy.Bool || !named && strings.Contains(a.key, "mask")
+	mask := a.Type.Kind == npy.Bool || !named && ingest.IsMaskName(a.key)
 	if !a.Type.Number() || len(a.Shape) > 2 || len(a.Shape) == 0 {
 		return nil, false, fmt.Errorf("%s, and a mask of all nodes or a list of some is expected", a.form())
 	}

@@ -27,11 +27,15 @@
 // before a single list in which no id is that large) they are 0, 1, … up to it, isolated ones
 // included.
 //
-// A table of nodes has a row a node: a column of ids, perhaps one of labels, and features in the
-// other columns of numbers. Labels that are integers counting from 0 are classes by number. Other
-// integers and text are classes of that name, in their order. Where Options say so, labels are
-// numbers instead, and negative ones are as good as others. Empty cells, nan and negative integers
-// are missing.
+// A table of nodes has a row a node: a column of ids, perhaps one of labels, columns of a split,
+// and features in the other columns of numbers. Labels and splits are taken by the usual names of
+// columns (see ingest.LabelNames and ingest.PartNames) if their values are such: classes, the words
+// of a split, or masks of zeros and ones that no node has twice. A name whose values do not fit is
+// asked about, and so is a single column of small integers without a header (see ingest.Ask).
+// Labels that are integers counting from 0 are classes by number. Other integers and text are
+// classes of that name, in their order. Where Options say so, labels are numbers instead, and
+// negative ones are as good as others. Empty cells, nan and negative integers are missing, and so
+// are [Options].MissingWords; a class that is called unknown or the like is asked about.
 //
 // A map of features ([Options].Features) is JSON, from a node's id to the list of the columns where
 // its row is one, as SNAP's copies of the MUSAE graphs have it.

@@ -185,7 +185,7 @@ type edgeChunks = ingest.Chunker[ingest.EdgeChunk, *ingest.EdgeChunk]
 func (s *Source) eachEdge(ctx context.Context, emit func(ingest.EdgeChunk) error) error {
 	var given []ingest.Part
 	out := ingest.Chunks(ctx, func(c ingest.EdgeChunk) error {
-		if s.o.Part != "" {
+		if s.o.Events && s.o.Part != "" {
 			c.Parts = given[:0]
 			parts(&c)
 			given = c.Parts

@@ -240,8 +240,8 @@ func parts(c *ingest.EdgeChunk) {
 // validateEvents reports what does not go with events.
 func (o *Options) validateEvents() (errs []error) {
 	if !o.Events {
-		if o.Time != "" || o.EventLabel != "" || o.Part != "" || o.Bipartite {
-			errs = append(errs, errors.New("{time}, {part} and {bipartite} are for events; leave them out"))
+		if o.Time != "" || o.EventLabel != "" || o.Bipartite {
+			errs = append(errs, errors.New("{time} and {bipartite} are for events; leave them out"))
 		}
 		return errs
 	}

@@ -161,7 +161,7 @@ func TestEventsRefuse(t *testing.T) {
 		require.ErrorContains(t, err, c.want, "%q", c.text)
 	}
 	_, err := read(files{"edges.csv": "0 1 2\n"}.write(t), Options{Time: "3"})
-	require.ErrorContains(t, err, "{time}, {part} and {bipartite} are for events")
+	require.ErrorContains(t, err, "{time} and {bipartite} are for events")
 
 	// Rows that are bad may be passed over, and their labels are no classes.
 	g, err := read(files{"edges.csv": "0 1 2 7\n1 2 x 8\n2 3 3 9\n3 x 4 10\n"}.write(t), Options{Events: true, Time: "3", EventLabel: "4", EdgeFeatures: []string{"3"}, SkipBad: 2})

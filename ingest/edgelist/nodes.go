@@ -25,17 +25,21 @@ const valueLabel = ":value"
 
 // nodeTable is the form of a table of nodes.
 type nodeTable struct {
-	path     string
-	header   string   // as in Options
-	anyText  bool     // as in table
-	id       int      // column
-	label    int      // column, -1 without
-	values   bool     // labels are numbers, not classes
-	features []int    // columns
-	titles   []string // of these
-	labelled string   // title of the column of labels
-	names    []string
-	skipped  []string
+	path    string
+	header  string // as in Options
+	anyText bool   // as in table
+	id      int    // column
+	label   int    // column, -1 without
+	values  bool   // labels are numbers, not classes
+	split   nodeSplit
+
+	unlabelled bool     // no column is to be the label
+	words      []string // that stand for no value
+	features   []int    // columns
+	titles     []string // of these
+	labelled   string   // title of the column of labels
+	names      []string
+	skipped    []string
 
 	text     bool // ids are
 	forgive  *lines.Tolerance
@@ -57,11 +61,15 @@ type nodeRow struct {
 	label    []byte // its cell
 	features []float32
 	bare     bool // they are missing, and zeros
+	part     int  // of the split, or ingest.NoPart
 }
 
 // openNodes reads the start of a table and settles what its columns are.
 func openNodes(o *Options) (*nodeTable, error) {
 	n := &nodeTable{path: o.Nodes, header: o.Header, anyText: o.IDType == "text", label: -1, zeros: o.Missing == "zeros"}
+	if !slices.Equal(o.MissingWords, []string{none}) {
+		n.words = o.MissingWords
+	}
 	t, err := openTable(n.path, n.header, false, true)
 	if err != nil {
 		return nil, err
@@ -74,6 +82,9 @@ func openNodes(o *Options) (*nodeTable, error) {
 		return nil, err
 	}
 	if err := n.sampleIDs(o); err != nil {
+		return nil, err
+	}
+	if err := n.findRoles(t, o); err != nil {
 		return nil, err
 	}
 	if err := n.chooseFeatures(t, o); err != nil {
@@ -127,15 +138,15 @@ func (n *nodeTable) chooseKeys(t *table, o *Options) (err error) {
 			}
 		}
 	}
-	if label := o.Label; label != "" {
+	if label := o.Label; label == none && !t.named(none) {
+		n.unlabelled = true
+	} else if label != "" {
 		if name, ok := strings.CutSuffix(label, valueLabel); ok && !t.named(label) {
 			label, n.values = name, true
 		}
 		if n.label, err = t.column("{label}", label); err != nil {
 			return err
 		}
-	} else if i, err := t.column("", "label"); err == nil {
-		n.label = i
 	}
 	if n.label == n.id {
 		return fmt.Errorf("%s: %s holds both ids and labels; choose two with {id} and {label}", n.path, t.title(n.id))
@@ -146,13 +157,16 @@ func (n *nodeTable) chooseKeys(t *table, o *Options) (err error) {
 // chooseFeatures takes the columns that were asked for, or those whose first cells are numbers.
 func (n *nodeTable) chooseFeatures(t *table, o *Options) error {
 	taken := map[int]bool{n.id: true, n.label: true}
+	for _, i := range n.split.columns() {
+		taken[i] = true
+	}
 	for _, name := range o.Columns {
 		i, err := t.column("{feature_columns}", name)
 		if err != nil {
 			return err
 		}
 		if taken[i] {
-			return fmt.Errorf("%s: {feature_columns} %s: it holds ids or labels, or is named twice", n.path, name)
+			return fmt.Errorf("%s: {feature_columns} %s: it holds ids, labels or a split, or is named twice", n.path, name)
 		}
 		taken[i] = true
 		n.features = append(n.features, i)
@@ -171,6 +185,9 @@ func (n *nodeTable) chooseFeatures(t *table, o *Options) error {
 		why = "the features come from {node_features}"
 	}
 	if len(o.Columns) == 0 && o.Features == "" {
+		labels := n.namedLabels(t, o)
+		rest = slices.DeleteFunc(rest, func(i int) bool { return slices.Contains(labels, i) })
+		n.skip(t, labels, "they are called as labels, and may tell the one to learn; {feature_columns} makes them features")
 		numbers, ids, err := n.numbers(t, rest)
 		if err != nil {
 			return err
@@ -205,7 +222,7 @@ func (n *nodeTable) numbers(t *table, columns []int) (numbers, ids []int, err er
 	some, large := map[int]bool{}, map[int]bool{}
 	_, err = t.sample(sampleRows, func(cells [][]byte) {
 		columns = slices.DeleteFunc(slices.Clone(columns), func(i int) bool {
-			if i >= len(cells) || missing(cells[i]) {
+			if i >= len(cells) || n.missing(cells[i]) {
 				return false
 			}
 			_, err := lines.Float(cells[i], 32)
@@ -270,6 +287,9 @@ func (n *nodeTable) read(t *table, cells [][]byte, r *nodeRow) (err error) {
 	} else if err == nil {
 		r.features, err = n.appendRow(r.features[:0], t, cells)
 	}
+	if r.part = ingest.NoPart; err == nil && n.split.set() {
+		r.part, err = n.split.of(t, cells)
+	}
 	if err == nil && n.label >= 0 { // the last, so that classes are of good rows only
 		r.class, r.label, err = n.class(t, cells)
 	}
@@ -285,7 +305,7 @@ func (n *nodeTable) scan(ctx context.Context) error {
 	err := n.each(ctx, func(r *nodeRow) error {
 		n.dense = n.dense && r.id == r.number
 		n.rows++
-		if n.label < 0 || n.values || missing(r.label) {
+		if n.label < 0 || n.values || n.missing(r.label) {
 			return nil
 		}
 		labelled++
@@ -365,7 +385,7 @@ func (n *nodeTable) class(t *table, cells [][]byte) (class int32, cell []byte, e
 	case err == nil && n.values:
 		class, err = n.value(cell)
 		return class, cell, err
-	case err != nil || missing(cell):
+	case err != nil || n.missing(cell):
 		return -1, cell, err
 	case len(cell) > maxClassName:
 		return 0, cell, bad(n.label+1, "a label of %d bytes is not a class; choose another {label}", len(cell))
@@ -388,7 +408,7 @@ func (n *nodeTable) class(t *table, cells [][]byte) (class int32, cell []byte, e
 // value is the bits of a label that is a number, NaN where it is missing.
 func (n *nodeTable) value(cell []byte) (bits int32, err error) {
 	x := math.NaN()
-	if !missing(cell) {
+	if !n.missing(cell) {
 		if x, err = lines.Float(cell, 32); err != nil || math.IsInf(x, 0) {
 			return 0, bad(n.label+1, "%q is not a finite number of 32 bits; choose another {label}, or leave out the %s behind it", lines.Clip(cell), valueLabel)
 		}
@@ -398,7 +418,7 @@ func (n *nodeTable) value(cell []byte) (bits int32, err error) {
 
 // isBare reports whether all cells of features are empty.
 func (n *nodeTable) isBare(cells [][]byte) bool {
-	return !slices.ContainsFunc(n.features, func(i int) bool { return i >= len(cells) || !missing(cells[i]) })
+	return !slices.ContainsFunc(n.features, func(i int) bool { return i >= len(cells) || !n.missing(cells[i]) })
 }
 
 // appendRow appends the features of a row, NaN where one is missing.
@@ -408,7 +428,7 @@ func (n *nodeTable) appendRow(dst []float32, t *table, cells [][]byte) ([]float3
 		if err != nil {
 			return dst, err
 		}
-		if missing(cell) {
+		if n.missing(cell) {
 			remedy := ""
 			if n.isBare(cells) {
 				remedy = ", or say {missing_features} zeros"

@@ -35,7 +35,7 @@ type Options struct {
 
 	Nodes   string   // path of a table of nodes; default none
 	ID      string   // column of it; default "id", "node_id" or "node", else the first
-	Label   string   // column of it, with ":value" behind it where it has numbers and no classes; default "label" where there is one, else no labels
+	Label   string   // column of it, with ":value" behind it where it has numbers and no classes; default label, y and the like; "none" is none
 	Columns []string // columns of it that are features; default all others of numbers, or none beside Features
 
 	Features string // path of a map of features; default none
@@ -44,14 +44,22 @@ type Options struct {
 	// all empty.
 	Missing string
 
+	// MissingWords stand for no label and no feature in the table of nodes, beside nothing and nan.
+	// Default none, and a label that may be such a word is asked about; "none" makes it a class.
+	MissingWords []string
+
 	// Events: rows are events, a stream in the order of Time. Nodes are of one type, or, where the
 	// list is Bipartite, sources and destinations of two, "user" and "item", that are numbered
 	// apart. Then there are no Weight, EdgeColumns, Nodes and Features.
 	Events     bool
 	Time       string // column; default one that is called so, or the third of a list of three without header
 	EventLabel string // column of classes of the source from the event on; default none
-	Part       string // column of 0 to train, 1 to validate, 2 to test; default none
-	Bipartite  bool
+	// Part is a column of 0 to train, 1 to validate, 2 to test; default none. In a table of nodes
+	// it is such a column, or one of the words train, valid and test, or three masks,
+	// TRAIN,VALID,TEST, where an empty name is no part and "rest" the other nodes; default what is
+	// called so, and "none" is none.
+	Part      string
+	Bipartite bool
 	// Counted: a column without a name, if there is one, counts the rows of each file from 0.
 	Counted bool
 	// RowsBeside means that features of events are in a file beside the list. RowColumn is the
@@ -73,8 +81,13 @@ func (o *Options) Validate() error {
 	}
 	errs = append(errs, o.validateEvents()...)
 	if o.Nodes == "" {
+		part := o.Part
+		if o.Events {
+			part = ""
+		}
 		for _, flag := range []struct{ name, value string }{
-			{"{id}", o.ID}, {"{label}", o.Label}, {"{feature_columns}", strings.Join(o.Columns, ",")},
+			{partFlag, part}, {"{missing_words}", strings.Join(o.MissingWords, ",")}, {"{id}", o.ID},
+			{"{label}", o.Label}, {"{feature_columns}", strings.Join(o.Columns, ",")},
 		} {
 			if flag.value != "" {
 				errs = append(errs, fmt.Errorf("%s: it names a column of the table of nodes; say which file that is with {nodes}",

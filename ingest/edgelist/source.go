@@ -196,12 +196,18 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 		if err := s.table.scan(ctx); err != nil {
 			return nil, err
 		}
+		if err := s.table.askWords(&s.o); err != nil {
+			return nil, err
+		}
 		node.Count, node.IDs = s.table.rows, s.table.kind()
 		schema.Skipped = append(schema.Skipped, s.table.skipped...)
 		if s.table.label >= 0 {
 			schema.Labels = []ingest.Label{{
 				Name: "label", NodeType: "node", ClassNames: s.table.names, Classes: len(s.table.names), Numbers: s.table.values,
 			}}
+		}
+		if s.table.split.set() {
+			schema.Splits = []ingest.Split{{Name: "given", NodeType: "node"}}
 		}
 		if len(s.table.features) > 0 {
 			schema.Tables = []ingest.Table{{Name: "feat", NodeType: "node", Dim: len(s.table.features)}}
@@ -356,10 +362,18 @@ func (s *Source) NodeIDs(ctx context.Context, nodeType int, emit func(ingest.IDC
 			return emit(ingest.IDChunk{Place: place, IDs: ids})
 		})
 	}
+	return s.nodeIDs(ctx, func(*nodeRow) bool { return true }, emit)
+}
+
+// nodeIDs streams the ids of the table's rows that are wanted.
+func (s *Source) nodeIDs(ctx context.Context, wanted func(r *nodeRow) bool, emit func(ingest.IDChunk) error) error {
 	out := ingest.Chunks(ctx, emit)
 	c := &out.Chunk
 	c.File = s.table.path
 	return out.End(s.table.each(ctx, func(r *nodeRow) error {
+		if !wanted(r) {
+			return nil
+		}
 		if s.text {
 			c.Texts.Append(r.text)
 		} else {
@@ -466,9 +480,12 @@ func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelCh
 	}))
 }
 
-// Split has nothing to give: tables have no splits.
-func (s *Source) Split(context.Context, int, ingest.Part, func(ingest.IDChunk) error) error {
-	panic("edgelist: no such split")
+// Split streams the nodes of a part.
+func (s *Source) Split(ctx context.Context, split int, part ingest.Part, emit func(ingest.IDChunk) error) error {
+	if split != 0 || s.schema == nil || len(s.schema.Splits) == 0 {
+		panic("edgelist: no such split")
+	}
+	return s.nodeIDs(ctx, func(r *nodeRow) bool { return r.part == int(part) }, emit)
 }
 
 // MissingRows is the number of nodes that have no features, in the map or the table.

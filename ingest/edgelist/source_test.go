@@ -409,7 +409,7 @@ func TestNodes(t *testing.T) {
 	require.Equal(t, []ingest.Table{{Name: "feat", NodeType: "node", Dim: 2}}, g.Schema.Tables)
 	require.Equal(t, []float32{1, 0.5, 2, -1e-5, 3, 1, 0, 0}, g.Rows[0])
 	require.Equal(t, []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: -1}}, g.Schema.Relations)
-	require.Contains(t, g.Schema.Skipped[0], "n.csv: columns name: they do not hold numbers")
+	require.Contains(t, g.Schema.Skipped[1], "n.csv: columns name: they do not hold numbers")
 
 	// Named columns, in their order.
 	g, err = read(files{"edges.csv": edges5, "n.csv": table}.write(t), Options{Nodes: "n.csv", Label: "name", Columns: []string{"y", "4"}, ID: "ID"})
@@ -474,7 +474,7 @@ func TestFeatureMap(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []ingest.Table{{Name: "feat", NodeType: "node", Dim: 4}}, g.Schema.Tables)
 	require.Equal(t, []float32{0, 0, 0, 0, 1, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0}, g.Rows[0])
-	require.Contains(t, g.Schema.Skipped[0], "n.csv: columns size: the features come from {node_features}")
+	require.Contains(t, g.Schema.Skipped[1], "n.csv: columns size: the features come from {node_features}")
 	// The nodes that edges name, in ascending order: 10, 11, 12, 14.
 	g, err = read(f.write(t), Options{Features: "f.json"})
 	require.NoError(t, err)
@@ -513,13 +513,13 @@ func TestMissingFeatures(t *testing.T) {
 
 	// Rows of a table whose features are all empty are refused, unless it is asked for.
 	dir = files{"edges.csv": "0,1\n", "n.csv": "id,x,y\n0,1,2\n1,,\n2,nan,\n3,4,5\n", "part.csv": "id,x,y\n0,1,2\n1,,3\n"}.write(t)
-	s, err := Open(filepath.Join(dir, "edges.csv"), Options{Nodes: filepath.Join(dir, "n.csv"), Missing: "zeros"})
+	s, err := Open(filepath.Join(dir, "edges.csv"), Options{Nodes: filepath.Join(dir, "n.csv"), Label: "none", Missing: "zeros"})
 	require.NoError(t, err)
 	g, err := sourcetest.Read(s)
 	require.NoError(t, err)
 	require.Equal(t, []float32{1, 2, 0, 0, 0, 0, 4, 5}, g.Rows[0])
 	require.EqualValues(t, 2, s.MissingRows(0))
-	_, err = read(dir, Options{Nodes: "part.csv", Missing: "zeros"})
+	_, err = read(dir, Options{Nodes: "part.csv", Label: "none", Missing: "zeros"})
 	require.EqualError(t, err, dir+"/part.csv: line 3, column 2: a feature is missing; fill it in, or choose other columns with {feature_columns}")
 	require.EqualError(t, (&Options{Missing: "x"}).Validate(), "{missing_features} \"x\": choose zeros or refuse\n{missing_features}: it goes with {node_features} and {nodes}, which may lack some")
 }
@@ -622,7 +622,7 @@ func TestRefuses(t *testing.T) {
 		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n2\n"}, nodes, "DIR/n.csv: line 3: found 1 columns, and the first row has 2, parted by commas; mend the row, or pass over it with {skip_bad}"},
 		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n"}, Options{Nodes: "n.csv", Label: "y"}, "DIR/n.csv: {label} y: there is no such column; there are id, x"},
 		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n"}, Options{Nodes: "n.csv", Label: "id"}, "DIR/n.csv: column id holds both ids and labels; choose two with {id} and {label}"},
-		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n"}, Options{Nodes: "n.csv", Columns: []string{"id"}}, "DIR/n.csv: {feature_columns} id: it holds ids or labels, or is named twice"},
+		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n"}, Options{Nodes: "n.csv", Columns: []string{"id"}}, "DIR/n.csv: {feature_columns} id: it holds ids, labels or a split, or is named twice"},
 		{files{"edges.csv": edges5, "n.csv": "id,l\n1," + strings.Repeat("z", 300) + "\n"}, Options{Nodes: "n.csv", Label: "l"}, "DIR/n.csv: line 2, column 2: a label of 300 bytes is not a class; choose another {label}"},
 		{files{"edges.csv": edges5, "f.json": `{"10":[1],"13":[2]}`}, Options{Features: "f.json"}, "DIR/f.json: byte 14: node 13 is not in the graph; name the table of all nodes with {nodes}"},
 		{files{"edges.csv": edges5, "f.json": `{"10":[1],"10":[2]}`}, Options{Features: "f.json"}, "DIR/f.json: byte 14: node 10 is there twice"},
