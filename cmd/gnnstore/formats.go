@@ -65,7 +65,7 @@ var formats = map[string]struct {
 			if info, err := os.Stat(p); err == nil && info.IsDir() {
 				return nil, fmt.Errorf("%s: a folder; name the schema of its tables, or write a first one: gnnstore ingest table --infer %s", p, p)
 			}
-			of := table.Options{SkipBad: o.skipBad, FollowLinks: o.follow}
+			of := table.Options{Memory: o.memory, SkipBad: o.skipBad, FollowLinks: o.follow}
 			if o.like != nil {
 				of.Like = &o.like.Like
 			}

@@ -19,7 +19,12 @@
 //	    missing: {age: mean}        # of numbers: refuse, 0, mean or indicator; one word is for all columns
 //	    unknown: {country: 0}       # of categories that Options.Like lacks: refuse, or 0
 //	    label: segment              # or value: a column of numbers to learn
-//	    split: part                 # its values are train, valid, test, or nothing
+//	    split: part                 # its values are train, valid, test (or 0, 1, 2), or nothing
+//	    masks: {train: m1, valid: m2, test: m3} # instead: columns of zeros and ones
+//	    missing_words: [unknown, "?"] # stand for nothing, like an empty cell
+//	    where: {kind: [person, "person:*"]} # rows with one of these values; a star is anything
+//	    join:                       # labels and splits in other files, which name nodes by ids
+//	      - {files: segments.csv, id: user, label: segment}
 //	  - type: item
 //	    files: [items.parquet]
 //	    id: sku
@@ -31,6 +36,7 @@
 //	    files: buys.parquet
 //	    src: user
 //	    dst: item
+//	    empty_ends: skip            # a row without src or dst is no edge; default refuse
 //	    weight: amount              # kept beside the edge, as f32
 //	    columns: [{name: time, column: bought_at, type: i64}]
 //	    features: [price_paid, days]
@@ -71,6 +77,10 @@
 // A value is a finite number of 32 bits, or missing as a feature is, and its node then has none to
 // learn.
 //
+// Several entries may read one file, each the rows that its where chooses, so that one table feeds
+// several node types and relations. No row is a node of two types, and rows that no entry takes are
+// noted. where goes by the text of cells, which is empty where they are missing.
+//
 // Values of a relation_column become names of relations, in the order of their bytes, with _ for
 // what no name may have.
 //
@@ -92,5 +102,6 @@
 // A chunk, a row, and the different values of labels, categories and relations, which are bounded;
 // for Parquet its pages (see its package). A table is read once beforehand where it has labels,
 // categories or means, or no column of ids, and for a relation_column; each relation of such a
-// column is a reading of its own.
+// column is a reading of its own. Joined files take 32 bytes a row, up to a quarter of the memory
+// of the ingest.
 package table

@@ -31,6 +31,7 @@ type edges struct {
 	relations      *ingest.Category // of by
 	names          []string         // of relations, clean
 	counts         []int64          // of their edges
+	empty          int64            // rows without an end that the last reading passed over
 }
 
 // edgeColumn is a value of every edge.
@@ -72,12 +73,27 @@ func (e *edges) reader(learning bool) *edgeReader {
 }
 
 func (r *edgeReader) each(ctx context.Context, forgive forgiver, visit func(path string) error) error {
+	r.empty = 0
 	return r.edges.each(ctx, forgive, r.columns, func(path string, cells []value) error {
+		if r.skipEmpty {
+			if i := len(cells) - r.ends(); isMissing(&cells[i]) || isMissing(&cells[i+1]) {
+				r.empty++
+				return nil
+			}
+		}
 		if err := r.read(cells); err != nil {
 			return err
 		}
 		return visit(path)
 	})
+}
+
+// ends is the number of cells from the source's on.
+func (r *edgeReader) ends() int {
+	if r.by.set() {
+		return 3
+	}
+	return 2
 }
 
 func (r *edgeReader) read(cells []value) (err error) {
@@ -244,7 +260,8 @@ func (e *edges) sampleIDs(ctx context.Context, nodeType string) (integers bool, 
 	integers = true
 	err = e.sample(ctx, ends, func(cells []value) {
 		for i := range cells {
-			integers = integers && (cells[i].Kind == parquet.Null || looksInt(&cells[i]))
+			missing := cells[i].Kind == parquet.Null || e.skipEmpty && isMissing(&cells[i])
+			integers = integers && (missing || looksInt(&cells[i]))
 		}
 	})
 	return integers, err

@@ -54,14 +54,15 @@ func (e *entry) eachOf(
 		return err
 	}
 	defer r.Close()
-	at, err := e.find(path, r.titles(), columns)
+	all := e.whole(columns)
+	at, err := e.find(path, r.titles(), all)
 	if err == nil {
 		err = r.choose(at)
 	}
 	if err != nil {
 		return err
 	}
-	cells := make([]value, len(columns))
+	cells := make([]value, len(all))
 	for n := 0; ; n++ {
 		if n%4096 == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -70,8 +71,12 @@ func (e *entry) eachOf(
 		if err == io.EOF {
 			return nil
 		}
+		if err == nil && !e.wanted(cells) {
+			continue
+		}
 		if err == nil {
-			err = visit(path, cells)
+			e.blank(columns, cells)
+			err = visit(path, cells[:len(columns)])
 		}
 		if bad, ok := err.(*rowError); ok {
 			err = forgive(path, r, bad)
@@ -136,6 +141,7 @@ var errEnough = errors.New("enough rows")
 // refused before anything large is read.
 func (e *entry) check(columns []column) error {
 	e.titles = nil
+	columns = e.whole(columns)
 	for _, path := range e.files {
 		r, err := e.form.open(path)
 		if err != nil {

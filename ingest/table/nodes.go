@@ -1,10 +1,10 @@
 package table
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/parquet"
@@ -24,6 +24,10 @@ type nodes struct {
 	split      column
 	hasSplit   bool
 	splitFiles [3]*entry
+	masks      [3]column
+	joins      []*joined
+	labelFrom  *joined // the label is there; nil: in files
+	splitFrom  *joined
 
 	classes *ingest.Category // of the label
 	// knownClasses are the classes of the dataset that the source follows; nil: it follows none.
@@ -55,12 +59,37 @@ func (n *nodes) reader(learning bool) *nodeReader {
 		buf: make([]byte, 0, 24), token: make([]byte, 0, 32),
 	}
 	r.columns = r.features.columns()
-	for _, c := range []column{n.id, n.label, n.value, n.split} {
+	label, value := n.ownLabel()
+	for _, c := range append([]column{n.id, label, value, n.split}, n.masks[:]...) {
 		if c.set() {
 			r.columns = append(r.columns, c)
 		}
 	}
 	return r
+}
+
+// ownLabel returns the columns of the label and of the value that are in the type's own files.
+func (n *nodes) ownLabel() (label, value column) {
+	if n.labelFrom != nil {
+		return column{}, column{}
+	}
+	return n.label, n.value
+}
+
+// newClasses has no classes yet, unless they are known beforehand.
+func (n *nodes) newClasses() *ingest.Category {
+	if n.knownClasses != nil {
+		return n.knownClasses
+	}
+	return ingest.NewCategory(ingest.MaxClasses)
+}
+
+// settleClasses makes classes of the labels that were learnt.
+func (n *nodes) settleClasses() error {
+	if err := n.classes.SettleLabel(); err != nil {
+		return fmt.Errorf("%s: line %d: label: column %s: %w", n.schema, n.label.line, clip(n.label.text), err)
+	}
+	return nil
 }
 
 // each reads all rows.
@@ -94,7 +123,8 @@ func (r *nodeReader) read(cells []value) error {
 	var class ingest.Token
 	labelled := false
 	r.class = -1
-	if r.label.set() {
+	label, number := r.ownLabel()
+	if label.set() {
 		var err error
 		if class, labelled, err = tokenOf(&cells[i], r.token); err == nil && labelled && !r.learning {
 			r.class, err = r.classes.Of(class)
@@ -104,19 +134,28 @@ func (r *nodeReader) read(cells []value) error {
 		}
 		i++
 	}
-	if r.value.set() {
+	if number.set() {
 		var err error
 		if r.class, err = valueBits(&cells[i]); err != nil {
 			return &rowError{r.value.text, err}
 		}
 		i++
 	}
-	r.part = -1
+	r.part = ingest.NoPart
 	if r.split.set() {
 		var err error
 		if r.part, err = partOf(&cells[i]); err != nil {
 			return &rowError{r.split.text, err}
 		}
+		i++
+	}
+	if r.masks[0].set() {
+		if err := r.readMasks(cells[i:]); err != nil {
+			return err
+		}
+	}
+	if !r.learning {
+		r.join()
 	}
 	if r.learning {
 		r.features.learn(cells)
@@ -141,25 +180,54 @@ func valueBits(v *value) (int32, error) {
 	return int32(math.Float32bits(float32(f))), nil
 }
 
-var parts = map[string]int{"train": 0, "training": 0, "valid": 1, "val": 1, "validation": 1, "dev": 1, "test": 2}
-
-// partOf reads the part of a split that a node is in, -1 when it is in none.
-func partOf(v *value) (int, error) {
-	switch v.Kind {
-	case parquet.Null:
-		return -1, nil
-	case parquet.Text:
-		text := bytes.ToLower(bytes.TrimSpace(ingest.LabelText(v.Text)))
-		if part, ok := parts[string(text)]; ok {
-			return part, nil
+// readMasks finds the mask that a row is in. cells begins with the masks.
+func (r *nodeReader) readMasks(cells []value) error {
+	var buf [24]byte
+	i, found := 0, ""
+	for part, c := range r.masks {
+		if !c.set() {
+			continue
 		}
-		if len(text) == 0 || string(text) == "none" {
-			return -1, nil
+		in, ok := ingest.MaskOf(textOf(&cells[i], buf[:0]))
+		switch {
+		case !ok:
+			return &rowError{c.text, fmt.Errorf("%q in a mask, which is zeros and ones", clip(string(textOf(&cells[i], buf[:0]))))}
+		case in && found != "":
+			return &rowError{c.text, fmt.Errorf("the node is in %s as well, and a node is in one part of a split", clip(found))}
+		case in:
+			r.part, found = part, c.text
 		}
-		return 0, fmt.Errorf("%q is no part of a split; there are train, valid and test, and nothing for none",
-			clip(string(v.Text)))
+		i++
 	}
-	return 0, fmt.Errorf("%v are no parts of a split; there are train, valid and test, as text", v.Kind)
+	return nil
+}
+
+// textOf is the text of a cell, which is lent as the cell is or in buf: nil of one that is missing.
+func textOf(v *value, buf []byte) []byte {
+	switch v.Kind {
+	case parquet.Text:
+		return v.Text
+	case parquet.Int:
+		return strconv.AppendInt(buf, v.Int, 10)
+	case parquet.Float:
+		return strconv.AppendFloat(buf, v.Float, 'g', -1, 64)
+	case parquet.List:
+		return append(buf, "a list"...)
+	}
+	return nil
+}
+
+// partOf reads the part of a split that a node is in: a word, or a number from 0 to 2.
+func partOf(v *value) (int, error) {
+	var buf [24]byte
+	text := textOf(v, buf[:0])
+	if part, ok := ingest.PartOf(text); ok {
+		return part, nil
+	}
+	if part, ok := ingest.PartNumber(text); ok {
+		return part, nil
+	}
+	return 0, fmt.Errorf("%q is no part of a split; there are train, valid and test, or 0, 1 and 2, and nothing for none", clip(string(text)))
 }
 
 // settle learns what the schema needs to know: what ids are, how long vectors are, the classes. It
@@ -181,14 +249,12 @@ func (n *nodes) settle(ctx context.Context, forgive forgiver) error {
 	if err := n.measure(ctx, n.tables); err != nil {
 		return err
 	}
-	if n.label.set() {
-		n.classes = ingest.NewCategory(ingest.MaxClasses)
-		if n.knownClasses != nil {
-			n.classes = n.knownClasses
-		}
+	label, _ := n.ownLabel()
+	if label.set() {
+		n.classes = n.newClasses()
 	}
-	if n.ids != rowIDs && !n.label.set() && !learns(n.tables) {
-		return nil
+	if n.ids != rowIDs && !label.set() && !learns(n.tables) {
+		return n.settleJoins(ctx, forgive)
 	}
 	dense := n.ids == intIDs
 	r := n.reader(true)
@@ -205,12 +271,15 @@ func (n *nodes) settle(ctx context.Context, forgive forgiver) error {
 	if dense {
 		n.ids = rowIDs
 	}
-	if n.label.set() && n.knownClasses == nil {
-		if err := n.classes.SettleLabel(); err != nil {
-			return fmt.Errorf("%s: line %d: label: column %s: %w", n.schema, n.label.line, clip(n.label.text), err)
+	if label.set() && n.knownClasses == nil {
+		if err := n.settleClasses(); err != nil {
+			return err
 		}
 	}
-	return n.entry.settle(n.tables)
+	if err := n.entry.settle(n.tables); err != nil {
+		return err
+	}
+	return n.settleJoins(ctx, forgive)
 }
 
 // nodeType is the schema's form of it.
@@ -240,6 +309,11 @@ func (n *nodes) checkAll() error {
 	}
 	if err := n.check(n.reader(true).columns); err != nil {
 		return err
+	}
+	for _, j := range n.joins {
+		if err := j.check(j.reader(true).columns); err != nil {
+			return err
+		}
 	}
 	for _, part := range n.splitFiles {
 		if part == nil {

@@ -32,6 +32,10 @@ type entry struct {
 	form   form
 	files  []string
 	titles map[string]string // names of columns in the first file, by their names in the schema
+
+	where     []condition // for the rows that are taken
+	words     []string    // that stand for nothing
+	skipEmpty bool        // rows of edges without an end are none
 }
 
 // title returns the name of a column in the first file.
@@ -163,7 +167,7 @@ func list(names []string) string {
 
 var nodeKeys = []string{
 	"type", "files", "format", "delimiter", "header", "id", "id_type", "features", "categorical", "missing", "unknown",
-	"label", "value", "split",
+	"label", "value", "split", "masks", "missing_words", "where", "join",
 }
 
 // nodes reads an entry of nodes.
@@ -198,6 +202,16 @@ func (d *document) nodes(n *yaml.Node) *nodes {
 		}
 	}
 	e.tables = d.features(o)
+	d.learnt(o, e)
+	d.joins(o, e)
+	if e.gathered && len(e.joins) > 0 {
+		d.errorf(o.line, "node type %s has no files that list its nodes; name them with files", e.name)
+	}
+	return e
+}
+
+// learnt reads what nodes are to learn and how they are split.
+func (d *document) learnt(o *object, e *nodes) {
 	if e.label, e.value = o.column("label"), o.column("value"); e.label.set() && e.value.set() {
 		d.errorf(o.line, "label and value: a label names classes, and a value is a number to learn; node type %s has one of them", e.name)
 	}
@@ -215,12 +229,17 @@ func (d *document) nodes(n *yaml.Node) *nodes {
 	} else if e.split = o.column("split"); e.split.set() {
 		e.hasSplit = true
 	}
-	return e
+	if e.masks = d.masks(o); e.masks[0].set() {
+		if e.hasSplit {
+			d.errorf(o.line, "split and masks: both are a split; node type %s has one of them", e.name)
+		}
+		e.hasSplit = true
+	}
 }
 
 var edgeKeys = []string{
 	"type", "files", "format", "delimiter", "header", "src", "dst", "relation_column", "weight", "columns", "features",
-	"categorical", "missing", "unknown",
+	"categorical", "missing", "unknown", "missing_words", "where", "empty_ends",
 }
 
 // edges reads an entry of edges.
@@ -247,6 +266,13 @@ func (d *document) edges(n *yaml.Node) *edges {
 	}
 	if !o.has("files") && d.err == nil {
 		d.errorf(o.line, "an entry of edges needs files: a path, a pattern such as part_*.csv, or a list of them")
+	}
+	switch w := o.word("empty_ends"); w.text {
+	case "", "refuse":
+	case "skip":
+		e.skipEmpty = true
+	default:
+		d.errorf(w.line, "empty_ends %q: choose refuse, or skip, which takes a row without an end for no edge", clip(w.text))
 	}
 	e.from = column{o.need("src", "the column of sources"), "src"}
 	e.to = column{o.need("dst", "the column of destinations"), "dst"}
@@ -285,7 +311,7 @@ func (o *object) column(key string) column { return column{o.word(key), key} }
 
 // entry reads what nodes and edges share.
 func (d *document) entry(o *object) entry {
-	e := entry{schema: d.path, line: o.line, form: form{header: true}}
+	e := entry{schema: d.path, line: o.line, form: form{header: true}, where: d.where(o), words: d.missingWords(o)}
 	if o.has("files") {
 		e.files = d.files(o.words("files"))
 	}

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 // Options are settings beside the schema.
 type Options struct {
+	Memory      int64 // of the ingest; joined files take up to a quarter; default 1 GiB
 	SkipBad     int64 // rows that may be passed over; default none
 	FollowLinks bool  // follow paths and symbolic links out of the schema's folder
 	Like        *Like // encodes tables as another dataset's; default nil: by their own values
@@ -66,7 +68,11 @@ func Open(path string, o Options) (*Source, error) {
 			}
 		}
 	}
+	memory := cmp.Or(o.Memory, 1<<30)
 	for _, n := range sch.nodes {
+		for _, j := range n.joins {
+			j.memory = memory / 4 / int64(len(n.joins))
+		}
 		if err := n.checkAll(); err != nil {
 			return nil, err
 		}
@@ -87,7 +93,7 @@ func Open(path string, o Options) (*Source, error) {
 
 // Extras implements [ingest.Source].
 func (s *Source) Extras() ingest.Extras {
-	return ingest.Extras{Describe: s.Describe, UnfilledRows: s.UnfilledRows, BadRows: s.bad.BadRows}
+	return ingest.Extras{Describe: s.Describe, UnfilledRows: s.UnfilledRows, BadRows: s.bad.BadRows, Remarks: s.Remarks}
 }
 
 // Schema reads what must be known beforehand on its first call: the first rows of every entry, and
@@ -133,6 +139,9 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 			}
 		}
 	}
+	if form.Skipped, err = s.checkWhere(ctx); err != nil {
+		return nil, err
+	}
 	s.nodes, s.relations, s.tables, s.labels, s.splits = all, nil, nil, nil, nil
 	for _, n := range all {
 		s.describeNodes(form, n)
@@ -160,11 +169,27 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 	return form, nil
 }
 
+// Remarks returns the rows that make no edge, and the joined ones that name no node.
+func (s *Source) Remarks() (notes []string) {
+	for _, e := range s.edges {
+		if e.empty > 0 {
+			notes = append(notes, fmt.Sprintf("%s: %d rows have no %s or no %s, and make no edge", e.files[0], e.empty, clip(e.from.text), clip(e.to.text)))
+		}
+	}
+	for _, n := range s.schema.nodes {
+		notes = append(notes, n.strays()...)
+	}
+	return notes
+}
+
 // files are all that the schema names, and itself.
 func (s *Source) files() []string {
 	files := []string{s.schema.path}
 	for _, n := range s.schema.nodes {
 		files = append(files, n.files...)
+		for _, j := range n.joins {
+			files = append(files, j.files...)
+		}
 		for _, part := range n.splitFiles {
 			if part != nil {
 				files = append(files, part.files...)
@@ -355,7 +380,7 @@ func (s *Source) Split(ctx context.Context, i int, part ingest.Part, emit func(i
 	s.opened(i, len(s.splits))
 	n := s.splits[i]
 	return s.emitIDs(ctx, emit, func(add func(path string, id int64, text []byte) error) error {
-		if n.split.set() {
+		if n.splitFiles == [3]*entry{} {
 			r := n.reader(false)
 			return r.each(ctx, s.forgive, func(path string) error {
 				if r.part != int(part) {

@@ -502,7 +502,7 @@ func TestRefuses(t *testing.T) {
 		{nodes("    id: id\n    id_type: text\n"), "id\n" + strings.Repeat("x", 4097) + "\n", ok, `DIR/n.csv: line 2: column id: an id of 4097 bytes, and 4096 are the most`},
 		{nodes("    id: id\n"), "id,b\nx,\n,1\n", ok, `DIR/n.csv: line 3: column id: an id is missing`},
 		{nodes("    id: id\n    label: l\n"), "id,l\n", ok, `DIR/n.csv: there are no rows in it for node type a`},
-		{nodes("    id: id\n    split: s\n"), "id,s\na,maybe\n", ok, `DIR/n.csv: line 2: column s: "maybe" is no part of a split; there are train, valid and test, and nothing for none`},
+		{nodes("    id: id\n    split: s\n"), "id,s\na,maybe\n", ok, `DIR/n.csv: line 2: column s: "maybe" is no part of a split; there are train, valid and test, or 0, 1 and 2, and nothing for none`},
 		{nodes("    id: id\n    label: l\n"), "id,l\na," + strings.Repeat("z", 257) + "\n", ok, `DIR/n.csv: line 2: column l: 257 bytes are no class or category`},
 		{pairs, "", "x,y\n1,2,3\n" + strings.Repeat("1,2\n", 1500), "DIR/e.csv: line 3: found 2 columns, and 3 are expected; is a cell with a delimiter not in quotes?"},
 		{pairs, "", "x,y\n1,\n", "DIR/e.csv: line 2: column y: an id is missing"},
