@@ -108,7 +108,7 @@ func PartNumber(cell []byte) (part int, ok bool) {
 }
 
 // missingWords are words for nothing that tables have, which may be names of a class as well.
-var missingWords = []string{"unknown", "?", "-", "--", "missing", "unlabeled", "unlabelled", "undefined", "na", "n.a."}
+var missingWords = []string{"unknown", "?", "-", "missing", "unlabeled", "unlabelled", "undefined", "na", "n.a."}
 
 // MayBeMissing reports whether a word may stand for nothing, so that only the user knows.
 func MayBeMissing(word string) bool {
