@@ -32,8 +32,13 @@ var formats = map[string]struct {
 }{
 	"csv": {"an edge list in a table, or a folder of its parts, .gz and .zst included, SNAP's text too",
 		func(p string, o *sourceOptions) (ingest.Source, error) { return opened(edgelist.Open(p, o.csv)) }},
-	"events": {"a stream of events in a table: source, destination and time, .gz, .zst and .parquet included",
-		func(p string, o *sourceOptions) (ingest.Source, error) { return opened(edgelist.Open(p, o.csv)) }},
+	"events": {"a stream of events: source, destination and time in a table, .gz, .zst and .parquet included, or in a .pt or .npz",
+		func(p string, o *sourceOptions) (ingest.Source, error) {
+			if arrays.HasEvents(p) {
+				return o.openEvents(p)
+			}
+			return opened(edgelist.Open(p, o.csv))
+		}},
 	"graphbolt": {"a GraphBolt dataset: metadata.yaml and what it names",
 		func(p string, o *sourceOptions) (ingest.Source, error) {
 			return opened(graphbolt.Open(p, o.memory))
@@ -58,7 +63,7 @@ var formats = map[string]struct {
 		func(p string, o *sourceOptions) (ingest.Source, error) {
 			return opened(planetoid.Open(p, o.memory))
 		}},
-	"pt": {"a graph in a .pt or .pth of PyTorch or PyTorch Geometric",
+	"pt": {"a graph, or a TemporalData's stream, in a .pt or .pth of PyTorch or PyTorch Geometric",
 		func(p string, o *sourceOptions) (ingest.Source, error) { return arrays.Open(p, o.arrays) }},
 	"table": {"csv, tsv, parquet and JSON-lines tables of many types, by a schema.yaml; --infer writes a first one",
 		func(p string, o *sourceOptions) (ingest.Source, error) {
@@ -168,6 +173,27 @@ func (o *sourceOptions) jodie() edgelist.Options {
 	j := o.csv
 	j.Header, j.Src, j.Dst, j.Time, j.EventLabel, j.Bipartite = "short", "1", "2", "3", "4", true
 	return j
+}
+
+// openEvents opens a stream in arrays, which the options of tables name.
+func (o *sourceOptions) openEvents(path string) (ingest.Source, error) {
+	if o.csv.Header != "" || o.csv.IDType != "" || o.csv.OneSpace {
+		return nil, misuse(fmt.Errorf("%s: arrays have no header, and numbers for ids; leave out --header, --id-type and --one-id-space", path))
+	}
+	ev := arrays.Events{
+		Src: o.csv.Src, Dst: o.csv.Dst, Time: o.csv.Time, Label: o.csv.EventLabel, Part: o.csv.Part,
+		Bipartite: o.csv.Bipartite, NoRows: o.made,
+	}
+	switch rows := o.csv.EdgeFeatures; len(rows) {
+	case 0:
+	case 1:
+		ev.Features = rows[0]
+	default:
+		return nil, misuse(fmt.Errorf("--edge-features %s: of arrays one holds all features of events; name it", strings.Join(rows, ",")))
+	}
+	of := o.arrays
+	of.Nodes = o.nodeCount
+	return arrays.OpenEvents(path, of, ev)
 }
 
 // eventset returns the options of folders of temporal frameworks.

@@ -276,6 +276,9 @@ func (c *cursor) next() (src, dst []int64, err error) {
 
 // Edges streams the edges of a relation in the order of its arrays.
 func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeChunk) error) error {
+	if s.events != nil {
+		return s.eachEvent(ctx, emit)
+	}
 	e := s.edges[relation]
 	c := e.open(ctx)
 	var w *weights

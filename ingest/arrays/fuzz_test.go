@@ -110,8 +110,13 @@ func oneLine(t *testing.T, err error) {
 
 // check reads all sections: what a source emits without an error is as large as it declared.
 func check(t *testing.T, b *bag, types []string) {
-	s := &Source{bag: b, nodes: map[string]*nodeType{}}
-	if err := s.findAll(types); err != nil {
+	s, err := &Source{bag: b, nodes: map[string]*nodeType{}}, error(nil)
+	if b.class == temporalClass {
+		s, err = newStream(b, Options{}, Events{})
+	} else {
+		err = s.findAll(types)
+	}
+	if err != nil {
 		oneLine(t, err)
 		return
 	}

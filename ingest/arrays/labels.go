@@ -226,6 +226,10 @@ func (s *Source) Describe() (d ingest.Description) {
 	for _, y := range s.labels {
 		d.Labels = append(d.Labels, y.key)
 	}
+	if s.events != nil {
+		d.Relations = [][]string{s.events.describe()}
+		return d
+	}
 	for _, e := range s.edges {
 		var from []string
 		if e.weight != nil {

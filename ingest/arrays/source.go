@@ -32,6 +32,7 @@ type Source struct {
 	tables []*array
 	labels []*label
 	splits []*split
+	events *stream // nil of a graph
 
 	noFeatures []error // why arrays of features are not read
 }
@@ -83,6 +84,14 @@ func Open(path string, o Options) (ingest.Source, error) {
 		}
 		return s, nil
 	}
+	if b.class == temporalClass {
+		ev := Events{Label: o.Labels, Features: o.Features}
+		s, err := newStream(b, o, ev)
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
 	s := &Source{o: o, bag: b, nodes: map[string]*nodeType{}}
 	if err := s.findAll(types); err != nil {
 		b.close()
@@ -103,13 +112,6 @@ func isSciPy(b *bag) bool {
 
 // findAll lays down the schema.
 func (s *Source) findAll(types []string) error {
-	name, err := filepath.Abs(s.bag.path)
-	if err != nil {
-		return err
-	}
-	if s.schema.Name = filepath.Base(name); filepath.Ext(name) != "" {
-		s.schema.Name = stem(name)
-	}
 	if types == nil {
 		types = []string{"", "node__to__node"} // one node type and one relation, whose keys have no prefix
 	}
@@ -143,6 +145,28 @@ func (s *Source) findAll(types []string) error {
 	if len(s.schema.Labels) == 0 {
 		s.schema.NoLabels = s.none("labels", labelsFlag, ingest.LabelNames)
 	}
+	for _, n := range timeNames {
+		if s.bag.used[n] || !s.bag.has(n) || !HasEvents(s.bag.path) {
+			continue
+		}
+		if a, err := s.bag.get(n); err == nil && len(a.Shape) == 1 && a.Shape[0] == s.edges[0].count {
+			s.skip(n, "it may be the times of events, which format events reads as a stream")
+			break
+		}
+		s.bag.used[n] = false
+	}
+	return s.finish()
+}
+
+// finish names the dataset, and what is left over.
+func (s *Source) finish() error {
+	name, err := filepath.Abs(s.bag.path)
+	if err != nil {
+		return err
+	}
+	if s.schema.Name = filepath.Base(name); filepath.Ext(name) != "" {
+		s.schema.Name = stem(name)
+	}
 	for _, err := range s.noFeatures {
 		s.skip("features", strings.TrimPrefix(err.Error(), s.bag.path+": "))
 	}
@@ -153,6 +177,9 @@ func (s *Source) findAll(types []string) error {
 	}
 	s.schema.Identity, err = ingest.Files(s.bag.files...)
 	s.schema.Identity += fmt.Sprintf("%+v\n", s.o)
+	if s.events != nil {
+		s.schema.Identity += fmt.Sprintf("%+v\n", s.events.Events)
+	}
 	return err
 }
 
@@ -216,7 +243,7 @@ func (s *Source) pick(prefix, flag, given string, usual []string) (*array, error
 		switch {
 		case err != nil && !errors.Is(err, npy.ErrUnsupported):
 			return nil, err
-		case err == nil && (a.Type.Number() || flag == labelsFlag && a.isText()):
+		case err == nil && (a.Type.Number() || (flag == labelsFlag || flag == eventLabelFlag) && a.isText()):
 			return a, nil
 		case err == nil && a.matrix != nil && (flag == edgesFlag || flag == featuresFlag):
 			return a, nil
@@ -476,6 +503,14 @@ func (s *Source) Extras() ingest.Extras {
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 	if err := s.learnLabels(ctx); err != nil {
 		return nil, err
+	}
+	if s.events != nil {
+		if err := s.settleStream(ctx); err != nil {
+			return nil, err
+		}
+		if s.events.Bipartite {
+			return new(s.schema), nil
+		}
 	}
 	unknown := false
 	for _, t := range s.nodes {
