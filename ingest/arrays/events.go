@@ -90,7 +90,7 @@ func newStream(b *bag, o Options, ev Events) (*Source, error) {
 	return s, nil
 }
 
-// stream is what a Source of events has beside its edges.
+// stream has the arrays of a Source of events beside its edges.
 type stream struct {
 	Events
 	time    *array

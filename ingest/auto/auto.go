@@ -244,11 +244,17 @@ func within(path string, names, dirs []string) error {
 		note(d, f, d+": "+why, err)
 	}
 	for _, n := range names[:min(len(names), maxInside)] {
-		if low := strings.ToLower(n); strings.HasPrefix(low, "readme") || strings.HasPrefix(low, "license") {
+		if low := strings.ToLower(n); strings.HasPrefix(low, "readme") || strings.HasPrefix(low, "license") || slices.Contains(besideData, n) {
 			continue
 		}
 		f, why, err := file(filepath.Join(path, n))
 		note(n, f, why, err)
+	}
+	if len(found) == 0 && slices.Contains(dirs, processedDir) {
+		if name := processed(filepath.Join(path, processedDir)); name != "" {
+			name = filepath.Join(processedDir, name)
+			return &only{name, "pt", name + ": the graph of a data set of PyTorch Geometric"}
+		}
 	}
 	switch {
 	case len(found) == 1 && len(dirs) <= maxInside && len(names) <= maxInside:
@@ -266,6 +272,28 @@ func within(path string, names, dirs []string) error {
 	}
 	all := append(slices.Clone(dirs), names...)
 	return fmt.Errorf("%s: not one of the formats that are recognised (%s): inside are %s", path, formats, some(all))
+}
+
+const processedDir = "processed"
+
+// besideData are the files that a data set of PyTorch Geometric leaves beside its graph.
+var besideData = []string{"pre_transform.pt", "pre_filter.pt"}
+
+// processed returns the name of the one file of a graph in the folder that a data set of PyTorch
+// Geometric keeps it in; "" where there is none, or another.
+func processed(dir string) string {
+	names, _, err := list(dir)
+	if err != nil {
+		return ""
+	}
+	names = slices.DeleteFunc(ofKind(names, ".pt"), func(n string) bool { return slices.Contains(besideData, n) })
+	if len(names) != 1 {
+		return ""
+	}
+	if format, _, err := file(filepath.Join(dir, names[0])); err != nil || format != "pt" {
+		return ""
+	}
+	return names[0]
 }
 
 // some names a few.

@@ -3,6 +3,7 @@ package auto
 import (
 	"archive/zip"
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -120,13 +121,20 @@ func TestFiles(t *testing.T) {
 	z, err := zstd.NewWriter(nil)
 	require.NoError(t, err)
 	long := strings.Repeat("# a comment\n", 10)
+	const legacyTorch = "\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19." // a pickle of a magic number
+	many := []string{"archive/data.pkl"}
+	for i := range 2000 { // its directory does not fit in what is read of the end
+		many = append(many, fmt.Sprintf("archive/data/%d", i))
+	}
 	for _, c := range []struct{ name, text, format, why string }{
 		{"a.npz", zipped(t, "edge_index.npy"), "npz", "a.npz: edge_index.npy: arrays of NumPy"},
 		{"adj", zipped(t, "indptr.npy"), "npz", "adj: indptr.npy: arrays of NumPy"},
 		{"a.pt", zipped(t, "archive/data.pkl", "archive/data/0"), "pt", "a.pt: archive/data.pkl: tensors of PyTorch"},
 		{"wikipedia.csv", "user_id,item_id,timestamp,state_label,comma_separated_list_of_features\n", "jodie", `wikipedia.csv: a temporal graph of JODIE, whose header is "user_id,item_id,timestamp,state_label,co…"`},
 		{"ml_w.csv", ",u,i,ts,label,idx\n0,1,2,0,0,1\n", "tgn", `ml_w.csv: a temporal graph of TGN, whose columns are ",u,i,ts,label,idx"`},
+		{"many.pt", zipped(t, many...), "pt", "many.pt: archive/data.pkl: tensors of PyTorch"},
 		{"old.pth", legacyTorch + "...", "pt", "old.pth: tensors of PyTorch"},
+		{"p4.pth", "\x80\x04\x95\x0e\x00\x00\x00\x00\x00\x00\x00" + legacyTorch[2:] + "...", "pt", "p4.pth: tensors of PyTorch"},
 		{"ACM.zip", zipped(t, "ACM/info.dat", "ACM/node.dat"), "hgb", "ACM.zip: ACM/node.dat: a graph of the Heterogeneous Graph Benchmark"},
 		{"e.npy", "\x93NUMPY\x01\x00", "npy", "e.npy: an array of NumPy"},
 		{"s.yaml", "# mine\nnodes:\n  - a\n", "table", "s.yaml: a schema of tables"},
@@ -183,6 +191,35 @@ func TestFiles(t *testing.T) {
 	require.Equal(t, "planetoid", format)
 	_, _, _, err = Recognise(filepath.Join(dir, "none"))
 	require.EqualError(t, err, filepath.Join(dir, "none")+": no such file or directory")
+}
+
+// TestProcessed: what a data set of PyTorch Geometric keeps in its folder.
+func TestProcessed(t *testing.T) {
+	graph := zipped(t, "data/data.pkl")
+	beside := map[string]string{"pre_transform.pt": graph, "pre_filter.pt": graph}
+	inside := folderOf(t, beside)
+	require.NoError(t, os.WriteFile(filepath.Join(inside, "data.pt"), []byte(graph), 0o666))
+	root := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(root, "raw"), 0o777))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "raw", "notes.pdf"), []byte("%PDF-"), 0o666))
+	require.NoError(t, os.CopyFS(filepath.Join(root, "processed"), os.DirFS(inside)))
+	for path, want := range map[string]string{inside: "data.pt", root: filepath.Join("processed", "data.pt")} {
+		at, format, why, err := Recognise(path)
+		require.NoError(t, err)
+		require.Equal(t, filepath.Join(path, want), at)
+		require.Equal(t, "pt", format)
+		require.Contains(t, why, "data.pt: ")
+	}
+	// Raw files that are read come first, and of two graphs the user names one.
+	require.NoError(t, os.WriteFile(filepath.Join(root, "raw", "ind.x.graph"), nil, 0o666))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "raw", "ind.x.allx"), nil, 0o666))
+	at, format, _, err := Recognise(root)
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(root, "raw"), at)
+	require.Equal(t, "planetoid", format)
+	require.NoError(t, os.WriteFile(filepath.Join(inside, "more.pt"), []byte(graph), 0o666))
+	_, _, _, err = Recognise(inside)
+	require.ErrorContains(t, err, "there are several things inside: name one of data.pt (pt), more.pt (pt)")
 }
 
 // TestReal: every folder of the public data, and files in them.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest/edgelist"
 	"github.com/gnnstore/gnnstore/ingest/lines"
+	"github.com/gnnstore/gnnstore/ingest/torch"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -31,10 +32,6 @@ func head(path string) string {
 	return string(b)
 }
 
-// legacyTorch is the start of PyTorch's files before they were zip archives: a pickle of a magic
-// number.
-const legacyTorch = "\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
-
 // file looks at the first bytes of a file, and then at its name.
 func file(path string) (format, why string, err error) {
 	name, start := filepath.Base(path), head(path)
@@ -51,7 +48,7 @@ func file(path string) (format, why string, err error) {
 		return packed(path)
 	case strings.HasPrefix(start, "\x93NUMPY"):
 		return "npy", name + ": an array of NumPy", nil
-	case strings.HasPrefix(start, legacyTorch):
+	case torch.IsLegacy([]byte(start)):
 		return "pt", name + ": tensors of PyTorch", nil
 	case strings.HasPrefix(start, "PAR1"):
 		return refuse("a table in parquet, which needs a schema: gnnstore ingest table {infer} %s writes a first one",
@@ -85,7 +82,7 @@ func hasKey(text, key string) bool { return strings.Contains("\n"+text, "\n"+key
 // bytes.
 func packed(path string) (format, why string, err error) {
 	name := filepath.Base(path)
-	for _, member := range members(path) {
+	for _, member := range append(firstMember(path), members(path)...) {
 		base := member[strings.LastIndexByte(member, '/')+1:]
 		switch {
 		case base == "data.pkl":
@@ -101,6 +98,19 @@ func packed(path string) (format, why string, err error) {
 	}
 	return "", "", fmt.Errorf("%s: a zip archive of none of the formats that are recognised (%s); "+
 		"unpack it and name what is inside", path, formats)
+}
+
+// firstMember is the name of the first member, which stands at the start of an archive. A large
+// directory hides it, as a graph with many tensors has.
+func firstMember(path string) []string {
+	b := head(path)
+	if len(b) < 30 {
+		return nil
+	}
+	if n := int(binary.LittleEndian.Uint16([]byte(b[26:]))); len(b) >= 30+n && utf8.ValidString(b[30:30+n]) {
+		return []string{b[30 : 30+n]}
+	}
+	return nil
 }
 
 // members are the names in the directory of a zip: its entries begin with a signature, and have the

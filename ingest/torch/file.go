@@ -47,7 +47,7 @@ func OpenReader(name string, r io.ReaderAt, size, memory int64) (*File, error) {
 	switch head := archive.Head(r); {
 	case bytes.HasPrefix(head, []byte("PK")):
 		f.value, err = readZip(name, r, size, memory)
-	case isLegacy(head):
+	case IsLegacy(head):
 		f.value, err = readLegacy(name, r, size, memory)
 	default:
 		if err = archive.Mistaken(r, size, kind); err == nil {

@@ -35,7 +35,8 @@ func magicLen(head []byte) int {
 	return n + len(magic)
 }
 
-func isLegacy(head []byte) bool { return magicLen(head) > 0 }
+// IsLegacy reports whether a file that begins so is of PyTorch before 1.6.
+func IsLegacy(head []byte) bool { return magicLen(head) > 0 }
 
 // readLegacy reads what PyTorch wrote before 1.6: five pickles (magic, protocol, system, the value,
 // the keys of its storages), and then each storage as its number of elements and these. All of it
