@@ -79,6 +79,17 @@ func (s *Source) rest(prefix string, e *edges) error {
 	return nil
 }
 
+// knownFormat refuses SciPy's matrices other than CSR, CSC and COO, some of whose arrays have the
+// same names.
+func (s *Source) knownFormat(prefix string) error {
+	key := prefix + "format"
+	if !s.bag.has(key) || !s.bag.has(prefix+"data") || s.bag.has(prefix+"row") {
+		return nil
+	}
+	_, err := s.format(key)
+	return err
+}
+
 // format is the name of a SciPy matrix: csr or csc, whose arrays have the same names.
 func (s *Source) format(key string) (string, error) {
 	a, err := s.bag.get(key)

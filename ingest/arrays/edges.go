@@ -64,6 +64,9 @@ func (s *Source) findEdges(prefix string) (*edges, error) {
 	if given != "" && !s.bag.has(strings.TrimSuffix(given, ".npy")) && s.bag.has(given+"indptr") {
 		return s.compressed(given)
 	}
+	if err := s.knownFormat(prefix); err != nil {
+		return nil, err
+	}
 	a, err := s.pick(prefix, edgesFlag, given, edgeNames)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/npy"
+	"github.com/gnnstore/gnnstore/ingest/pickle"
 	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 )
 
@@ -107,6 +108,43 @@ func TestHeteroForms(t *testing.T) {
 		_, err := read(t, path, Options{})
 		require.EqualError(t, err, fmt.Sprintf(`%s: it holds %d graphs, and one is read; save one, torch.save(dataset[0], "graph.pt"), or all as the parts of one: `+
 			`torch.save(Batch.from_data_list(list(dataset)), "graph.pt")`, path, n))
+	}
+}
+
+// TestOthers: what stands under a usual name and is no array is named.
+func TestOthers(t *testing.T) {
+	open := func(values ...any) (*Source, error) {
+		d := &pickle.Dict{}
+		for i := 0; i < len(values); i += 2 {
+			d.Keys, d.Values = append(d.Keys, values[i]), append(d.Values, values[i+1])
+		}
+		b := newBag("g.pt")
+		types, err := b.addTorch(d)
+		require.NoError(t, err)
+		s := &Source{bag: b, nodes: map[string]*nodeType{}}
+		return s, s.findAll(types)
+	}
+	pair := func(u, v int64) *pickle.List { return &pickle.List{Items: []any{u, v}} }
+	edges := &pickle.List{Items: []any{pair(0, 1), pair(1, 2), pair(2, 0)}}
+	s, err := open("edges", edges, "y", "cora", "label", int64(7), "x", &pickle.Dict{})
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		`y: it is the text "cora", and no array`, "label: it is the number 7, and no array",
+		"features: x is a dict, and an array is expected; save one, or name another by {array_features}",
+	}, s.schema.Skipped)
+	require.Equal(t, "g.pt: x is a dict, and an array is expected; save one, or name another by {array_features}", s.schema.NoFeatures)
+	require.Equal(t, `g.pt: no array of labels (found edges, label, which is the number 7, x, which is a dict, y, which is the text "cora"); `+
+		"looked for y, node_labels, node_label, labels, label; {array_labels} NAME says another", s.schema.NoLabels)
+	_, err = open("edges", edges, "y", &pickle.Dict{})
+	require.EqualError(t, err, "g.pt: y is a dict, and an array is expected; save one, or name another by {array_labels}")
+	_, err = open("edge_index", "none")
+	require.EqualError(t, err, `g.pt: edge_index is the text "none", and an array is expected; save one, or name another by {array_edges}`)
+	_, err = open("edges", edges, "train_mask", &pickle.Object{Class: "a.B"})
+	require.EqualError(t, err, "g.pt: train_mask is a a.B, and an array is expected; save one, or name another by {array_train}")
+	for _, format := range []string{"bsr", "dia", "lil"} {
+		f := files{"format": arr("|S3", false, []int{}, []byte(format)), "data": f32(1, 2), "indices": i64(0, 1), "indptr": i64(0, 1, 2), "shape": i64(2, 2)}
+		_, err = read(t, pack(t, f, zip.Deflate), Options{})
+		require.ErrorContains(t, err, fmt.Sprintf("format: the matrix is %q, and csr or csc is expected; save m.tocsr()", format))
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 // matrix is a sparse matrix that a pickle holds, of PyTorch, of PyTorch Geometric or of SciPy.
 type matrix struct {
-	name       string
+	name, key  string
 	format     string    // coo, csr or csc
 	rows, cols *npy.View // of each entry, in COO
 	bounds     *npy.View // of rows in CSR, of columns in CSC
@@ -33,7 +33,7 @@ func isMatrix(o *pickle.Object) bool {
 
 // matrixOf reads the form of a sparse matrix.
 func matrixOf(name, key string, o *pickle.Object) (*matrix, error) {
-	m := &matrix{name: name}
+	m := &matrix{name: name, key: key}
 	var parts [4]any // of COO rows, columns; of CSR and CSC bounds, inner indices; values, shape
 	form, line := "a "+o.Class, fmt.Sprintf("%s = %s.tocsr()", key, key)
 	switch {
@@ -171,6 +171,9 @@ func (m *matrix) edges(turned bool) *edges {
 		return &array{View: v, key: what, name: m.name + ": " + what}
 	}
 	e := &edges{name: m.name, dims: m.dims, sized: m.name, data: part(m.data, "values"), whole: true}
+	if e.data != nil {
+		e.data.key = m.key // which describes the weights
+	}
 	if m.format == "coo" {
 		e.src, e.dst = part(m.rows, "rows"), part(m.cols, "columns")
 		if turned {

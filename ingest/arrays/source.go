@@ -14,6 +14,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/npy"
 	"github.com/gnnstore/gnnstore/ingest/npz"
+	"github.com/gnnstore/gnnstore/ingest/pickle"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -234,8 +235,8 @@ func (s *Source) pick(prefix, flag, given string, usual []string) (*array, error
 	var bad error
 	for _, name := range usual {
 		if !s.bag.has(prefix + name) {
-			if v, ok := s.bag.others[prefix+name]; ok && bad == nil && flag == edgesFlag {
-				bad = fmt.Errorf("%s: %s is %s, and an array of edges is expected; %s NAME says another", s.bag.path, prefix+name, show(v), edgesFlag)
+			if err := s.other(prefix+name, flag); bad == nil {
+				bad = err
 			}
 			continue
 		}
@@ -267,6 +268,21 @@ func (s *Source) pick(prefix, flag, given string, usual []string) (*array, error
 		return nil, bad
 	}
 	return nil, nil
+}
+
+// other is the error of something by a usual name that is no array, nil where there is none. One
+// number or text is passed over, but for edges: it may be a graph's, or a remark.
+func (s *Source) other(key, flag string) error {
+	v, ok := s.bag.others[key]
+	if !ok || flag == weightsFlag {
+		return nil
+	}
+	_, isText := pickle.Text(v)
+	if flag != edgesFlag && (isText || familyOf(v) == ofNumbers) {
+		s.skip(key, "it is "+show(v)+", and no array")
+		return nil
+	}
+	return fmt.Errorf("%s: %s is %s, and an array is expected; save one, or name another by %s", s.bag.path, key, show(v), flag)
 }
 
 const (
