@@ -40,6 +40,51 @@ func (s *Source) compressed(prefix string) (*edges, error) {
 	return e, nil
 }
 
+// sparseParts finds features whose CSR or CSC arrays have keys of their own, as x_indptr,
+// x_indices, x_data and x_shape; nil without.
+func (s *Source) sparseParts(prefix, given string) (*array, error) {
+	names := xNames
+	if given != "" {
+		names = []string{strings.TrimRight(given, "_.")}
+	}
+	for _, name := range names {
+		for _, sep := range []string{"_", "."} {
+			p := prefix + name + sep
+			if !s.bag.has(p+"indptr") || !s.bag.has(p+"indices") || !s.bag.has(p+"shape") || s.bag.has(prefix+name) {
+				continue
+			}
+			return s.sparseUnder(p, prefix+name)
+		}
+	}
+	return nil, nil
+}
+
+// sparseUnder is a matrix of features whose keys begin with prefix.
+func (s *Source) sparseUnder(prefix, key string) (*array, error) {
+	e := &edges{}
+	if err := s.vectors(prefix, "indptr", &e.bounds, "indices", &e.dst); err != nil {
+		return nil, err
+	}
+	e.count = e.dst.Len()
+	if err := s.rest(prefix, e); err != nil {
+		return nil, err
+	}
+	m := &matrix{name: s.bag.path + ": " + key, key: key, format: "csr", bounds: e.bounds.View, inner: e.dst.View, dims: e.dims}
+	if s.bag.has(prefix + "format") {
+		var err error
+		if m.format, err = s.format(prefix + "format"); err != nil {
+			return nil, err
+		}
+	}
+	if e.data != nil {
+		m.data = e.data.View
+	}
+	if m.dims[0] < 0 || m.dims[1] < 0 || e.bounds.Len() != m.bounded()+1 {
+		return nil, fmt.Errorf("%s: %d bounds, and %d are expected for the shape (%d, %d)", e.bounds.name, e.bounds.Len(), m.bounded()+1, m.dims[0], m.dims[1])
+	}
+	return m.array(), nil
+}
+
 // vectors opens two of a matrix's arrays, where they are there.
 func (s *Source) vectors(prefix, name string, to **array, other string, toOther **array) error {
 	for i, key := range [2]string{prefix + name, prefix + other} {

@@ -83,7 +83,7 @@ func (s *Source) findEdges(prefix string) (*edges, error) {
 		}
 	}
 	for _, key := range s.bag.keys {
-		if p, ok := strings.CutSuffix(key, "indptr"); ok && strings.HasPrefix(p, prefix) && s.bag.has(p+"indices") && !strings.HasPrefix(p, "attr") {
+		if p, ok := strings.CutSuffix(key, "indptr"); ok && strings.HasPrefix(p, prefix) && s.bag.has(p+"indices") && !strings.HasPrefix(p, "attr") && !s.bag.used[key] {
 			return s.compressed(p)
 		}
 	}

@@ -90,6 +90,24 @@ func TestMadeFiles(t *testing.T) {
 	require.ElementsMatch(t, [][2]int64{{1, 0}, {2, 0}, {0, 2}, {3, 3}}, g.Edges[0].Pairs())
 }
 
+// TestSparseParts: a sparse x whose arrays have keys of their own.
+func TestSparseParts(t *testing.T) {
+	f := small().with("x", nil).with("x_indptr", i64(0, 1, 1, 2, 3, 3)).with("x_indices", i64(1, 0, 1)).with("x_data", f32(1.5, 2, -1)).with("x_shape", i64(5, 2))
+	for _, path := range []string{pack(t, f, zip.Deflate), folder(t, f)} {
+		g := mustRead(t, path, Options{})
+		require.Equal(t, [][]float32{madeX}, g.Rows)
+		require.Equal(t, smallEdges, g.Edges[0].Pairs())
+		require.Empty(t, g.Schema.Skipped)
+	}
+	csc := small().with("x", nil).with("bag_indptr", i64(0, 1, 3)).with("bag_indices", i64(2, 0, 3)).with("bag_data", f32(2, 1.5, -1)).with("bag_shape", i64(5, 2)).
+		with("bag_format", arr("|S3", false, []int{}, []byte("csc")))
+	require.Equal(t, [][]float32{madeX}, mustRead(t, pack(t, csc, zip.Deflate), Options{Features: "bag_"}).Rows)
+	_, err := read(t, pack(t, f.with("x_shape", i64(7, 2)), zip.Deflate), Options{})
+	require.ErrorContains(t, err, "x_indptr: 6 bounds, and 8 are expected for the shape (7, 2)")
+	_, err = read(t, pack(t, f.with("x_indices", i64(1, 0, 2)), zip.Deflate), Options{})
+	require.ErrorContains(t, err, "x: entry 2 is at (3, 2), outside its shape (5, 2)")
+}
+
 // TestHeteroForms: a HeteroData is one however its parts are kept.
 func TestHeteroForms(t *testing.T) {
 	for _, name := range []string{"hetero_dict.pt", "hetero_processed.pt", "hetero_one.pt"} {

@@ -35,10 +35,11 @@ func isMatrix(o *pickle.Object) bool {
 func matrixOf(name, key string, o *pickle.Object) (*matrix, error) {
 	m := &matrix{name: name, key: key}
 	var parts [4]any // of COO rows, columns; of CSR and CSC bounds, inner indices; values, shape
-	form, line := "a "+o.Class, fmt.Sprintf("%s = %s.tocsr()", key, key)
+	x := last(key)
+	form, line := "a "+o.Class, fmt.Sprintf("%s = %s.tocsr()", x, x)
 	switch {
 	case o.Class == sparseClass:
-		line = fmt.Sprintf("%s = %s.to_dense().to_sparse_csr()", key, key)
+		line = fmt.Sprintf("%s = %s.to_dense().to_sparse_csr()", x, x)
 		state, _ := o.State.(pickle.Tuple)
 		if len(state) == 2 {
 			layout, _ := pickle.Text(state[0])
@@ -58,7 +59,7 @@ func matrixOf(name, key string, o *pickle.Object) (*matrix, error) {
 			}
 		}
 	case o.Class == "torch_sparse.tensor.SparseTensor":
-		line = fmt.Sprintf("%s = %s.to_torch_sparse_csr_tensor()", key, key)
+		line = fmt.Sprintf("%s = %s.to_torch_sparse_csr_tensor()", x, x)
 		d, _ := o.State.(*pickle.Dict)
 		if d == nil {
 			break
@@ -139,6 +140,12 @@ func matrixOf(name, key string, o *pickle.Object) (*matrix, error) {
 		return refuse(fmt.Sprintf("with %d bounds, and %d are expected for its shape (%d, %d)", a.Len(), want, m.dims[0], m.dims[1]))
 	}
 	return m, nil
+}
+
+// array is the matrix as an array that has its shape, and no numbers.
+func (m *matrix) array() *array {
+	h := npy.Header{Descr: "sparse " + m.format, Type: npy.Type{Kind: npy.Opaque, Size: 1}, Shape: m.dims[:]}
+	return &array{View: &npy.View{Header: h}, key: m.key, name: m.name, matrix: m}
 }
 
 // bounded is the number of rows of CSR, and of columns of CSC.

@@ -106,13 +106,11 @@ func (b *bag) value(key, name string, v any) (*array, error) {
 	case pickle.Tuple:
 		return b.list(key, name, w)
 	case *pickle.Object:
-		m, err := matrixOf(name, last(key), w)
+		m, err := matrixOf(name, key, w)
 		if err != nil {
 			return nil, err
 		}
-		a.matrix = m
-		a.View = &npy.View{Header: npy.Header{Descr: "sparse " + m.format, Type: npy.Type{Kind: npy.Opaque, Size: 1}, Shape: m.dims[:]}}
-		return a, nil
+		return m.array(), nil
 	case *pickle.Dict:
 		return nil, &unread{name, pickle.Kind(v), "which holds several", fmt.Sprintf(`numpy.savez("graph.npz", **%s.item())`, last(key))}
 	default:

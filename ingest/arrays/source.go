@@ -320,7 +320,10 @@ func (s *Source) findNodes(prefix string) error {
 	if err := s.declared(prefix, t); err != nil {
 		return err
 	}
-	x, err := s.pick(prefix, featuresFlag, given.Features, xNames)
+	x, err := s.sparseParts(prefix, given.Features)
+	if err == nil && x == nil {
+		x, err = s.pick(prefix, featuresFlag, given.Features, xNames)
+	}
 	if err != nil {
 		return err
 	}
