@@ -31,10 +31,15 @@ func (u *unread) Is(target error) bool { return target == npy.ErrUnsupported }
 // last is the name of an array in a line of Python.
 func last(key string) string { return key[strings.LastIndexByte(key, '/')+1:] }
 
+const maxShown = 80 // bytes of a type in a message
+
 // unreadType is the error of an array whose type of elements has no numbers.
 func unreadType(key, name string, h npy.Header) *unread {
-	u := &unread{name: name, form: h.String()}
 	x, form := last(key), strings.TrimLeft(h.Descr, "<>|=")
+	if !lines.Printable(h.Descr) || len(h.Descr) > maxShown {
+		h.Descr = fmt.Sprintf("%.*q", maxShown, h.Descr)
+	}
+	u := &unread{name: name, form: h.String()}
 	switch {
 	case strings.HasPrefix(form, "complex"):
 		u.kind, u.line = "complex numbers", fmt.Sprintf("%s = torch.view_as_real(%s).flatten(1)", x, x)
