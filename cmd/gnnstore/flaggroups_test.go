@@ -15,7 +15,7 @@ import (
 // TestFlagGroups: each flag of a command is in one of its groups, and no group has more than
 // fifteen. A command with more than fifteen flags has groups.
 func TestFlagGroups(t *testing.T) {
-	for _, cmd := range newRoot().Commands() {
+	for _, cmd := range newRoot(&logOptions{form: textLog}).Commands() {
 		all, seen := 0, map[string]bool{}
 		cmd.InitDefaultHelpFlag()
 		groups := groupsOf(cmd)
@@ -44,7 +44,7 @@ func TestFlagGroups(t *testing.T) {
 // TestHelpFitsAScreen: --help of a command with usual flags has at most 40 lines of at most 120
 // columns, and names --help-all, which shows more.
 func TestHelpFitsAScreen(t *testing.T) {
-	for _, cmd := range newRoot().Commands() {
+	for _, cmd := range newRoot(&logOptions{form: textLog}).Commands() {
 		if briefFlags(cmd) == "" {
 			continue
 		}

@@ -25,7 +25,8 @@ func execute(args []string, stdout, stderr io.Writer) int {
 
 	out := &output{Writer: visible{stdout}}
 	stderr = visible{stderr}
-	root := newRoot()
+	log := &logOptions{form: textLog}
+	root := newRoot(log)
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		completeFlags(root)
 	}
@@ -42,9 +43,11 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	var misuse *misuseError
 	if errors.As(err, &misuse) {
 		for line := range strings.Lines(withFlags(misuse.Error())) {
-			fmt.Fprintln(stderr, "gnnstore:", strings.TrimSpace(line))
+			log.fail(stderr, strings.TrimSpace(line))
 		}
-		fmt.Fprintf(stderr, "usage: %s   (--help shows more)\n", cmd.UseLine())
+		if log.form != jsonLog {
+			fmt.Fprintf(stderr, "usage: %s   (--help shows more)\n", cmd.UseLine())
+		}
 		return 2
 	}
 	code := failureCode(ctx, err)
@@ -54,7 +57,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	var quiet *quietError
 	if !errors.As(err, &quiet) {
 		message := withFlags(oneLine(err))
-		fmt.Fprintln(stderr, "gnnstore:", message+nearPath(message, cmd.Flags().Args()))
+		log.fail(stderr, message+nearPath(message, cmd.Flags().Args()))
 	}
 	return code
 }
@@ -88,7 +91,8 @@ func oneLine(err error) string {
 	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' }), "; ")
 }
 
-func newRoot() *cobra.Command {
+func newRoot(log *logOptions) *cobra.Command {
+	var showVersion bool
 	root := &cobra.Command{
 		Use:           "gnnstore",
 		Short:         "Train graph neural networks on graphs larger than memory, on one machine",
@@ -96,8 +100,16 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          exactArgs(),
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if showVersion {
+				fmt.Fprintln(cmd.OutOrStdout(), "gnnstore", version())
+				return nil
+			}
+			return cmd.Help()
+		},
 	}
+	root.Flags().BoolVar(&showVersion, "version", false, "print the version; gnnstore version says more")
+	log.addTo(root)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(wrongFlag)
 	root.AddCommand(groupFlags(newIngest()), groupFlags(newGenerate()), newExport(), newPartition(), newInspect(),

@@ -96,7 +96,7 @@ func TestTopicsNameFlags(t *testing.T) {
 			visit(sub)
 		}
 	}
-	visit(newRoot())
+	visit(newRoot(&logOptions{form: textLog}))
 	texts := topicTexts(t)
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
