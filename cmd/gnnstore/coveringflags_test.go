@@ -159,19 +159,20 @@ var coveredEval = map[string][]string{
 
 // uncovered has the flags that combinations leave out, with the reason.
 var uncovered = map[string]string{
-	"train memory":      "each combination runs with two budgets",
-	"train run":         "each has a directory of its own",
-	"train fixed-time":  "it is --times fixed",
-	"train plan":        "it makes no step",
-	"train network":     "it goes with --plan",
-	"train mpi-library": "it is for several processes",
-	"train init":        "a file of weights fits one network",
-	"train init-rows":   "a file of rows fits one type and width",
-	"train help-all":    "it trains nothing",
-	"predict help-all":  "it predicts nothing",
-	"train json":        "each is read so",
-	"predict json":      "each is read so",
-	"eval json":         "each is read so",
+	"train memory":          "each combination runs with two budgets",
+	"train run":             "each has a directory of its own",
+	"train fixed-time":      "it is --times fixed",
+	"train plan":            "it makes no step",
+	"train network":         "it goes with --plan",
+	"train mpi-library":     "it is for several processes",
+	"train init":            "a file of weights fits one network",
+	"train init-rows":       "a file of rows fits one type and width",
+	"train help-all":        "it trains nothing",
+	"predict help-all":      "it predicts nothing",
+	"train json":            "each is read so",
+	"train listen-optional": "it trains as without --listen",
+	"predict json":          "each is read so",
+	"eval json":             "each is read so",
 }
 
 // companions has, for a flag that means nothing alone, the flags that go with it.

@@ -31,6 +31,7 @@ type trainOptions struct {
 	given      *setting.Bound[run.Options] // the flags of Options
 	run        string
 	listen     string
+	noListen   bool // --listen-optional: train without it if the address cannot be taken
 	resume     bool
 	plan       bool
 	network    string // of plan
@@ -137,6 +138,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	own.StringVar(&o.run, "run", "", "run directory (default a fresh runs/NAME-N)")
 	own.BoolVar(&o.resume, "resume", false, "go on with the run in --run, or begin it")
 	own.StringVar(&o.listen, "listen", "", "serve statistics over HTTP at HOST:PORT: /stats, /watch, /metrics, /healthz; without HOST to this machine alone")
+	own.BoolVar(&o.noListen, "listen-optional", false, "train without --listen if its address is taken")
 	own.BoolVar(&o.plan, "plan", false, "print what a run would take, by its first steps, and write nothing")
 	own.StringVar(&o.network, "network", "", "--plan with --dist mpi:V: what the network of a machine carries and, if known, "+
 		"the time of a small exchange: 1Gbit or 1Gbit,200us (default 10Gbit)")
@@ -165,6 +167,22 @@ func (o *trainOptions) parseListen() error {
 	}
 	o.listen = listen
 	return nil
+}
+
+// endpoint takes the address of --listen, if there is one.
+func (o *trainOptions) endpoint(note func(string)) (*live.Endpoint, error) {
+	if o.listen == "" {
+		return nil, nil
+	}
+	e, err := live.Listen(o.listen)
+	switch {
+	case err == nil:
+		return e, nil
+	case o.noListen:
+		note("no statistics over HTTP: " + err.Error())
+		return nil, nil
+	}
+	return nil, fmt.Errorf("--listen: %w; choose another port, or train without it by --listen-optional", err)
 }
 
 // streamKinds lists the networks for streams.
@@ -453,6 +471,13 @@ func trainOn(
 	defer p.clear()
 	var epochs string // of the run
 	note := func(s string) { p.line("note: %s", withFlags(s)) }
+	http, err := o.endpoint(note)
+	if err != nil {
+		return nil, err
+	}
+	if http != nil {
+		defer http.Close()
+	}
 	h := run.Hooks{
 		OpenRows: openRowFile,
 		Group:    g,
@@ -478,7 +503,7 @@ func trainOn(
 		Note: note,
 		Text: withFlags,
 		Live: func(now func() *run.Result) func() {
-			return live.Serve(live.Options{Run: path, Listen: o.listen, Now: now, Note: note, Text: withFlags}).Close
+			return live.Serve(live.Options{Run: path, HTTP: http, Now: now, Note: note, Text: withFlags}).Close
 		},
 		Step: func(epoch, step, steps int, loss float64) {
 			if p.tty != nil {

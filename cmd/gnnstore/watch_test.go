@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"math"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -192,10 +193,32 @@ func TestDraw(t *testing.T) {
 	require.Equal(t, "\x1b[2A\r\x1b[K1\n\r\x1b[K2\n\x1b[J", b.String())
 }
 
+// TestListenTaken: a run whose address is taken does not begin, unless --listen-optional says that
+// it may.
+func TestListenTaken(t *testing.T) {
+	dir := t.TempDir()
+	data, run := filepath.Join(dir, "d.gnn"), filepath.Join(dir, "run")
+	code, _, stderr := gnnstore(t, "generate", "reddit", data, "--nodes", "300", "--edges", "900")
+	require.Zero(t, code, stderr)
+	taken, err := live.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	args := []string{"train", data, "--run", run, "--epochs", "1", "--hidden", "4", "--listen", taken.Addr().String()}
+	code, _, stderr = gnnstore(t, args...)
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "address already in use; choose another port, or train without it by --listen-optional\n")
+	require.NoDirExists(t, run)
+	code, _, stderr = gnnstore(t, append(args, "--listen-optional")...)
+	require.Zero(t, code, stderr)
+	require.Contains(t, stderr, "note: no statistics over HTTP: listen tcp "+taken.Addr().String())
+}
+
 // TestStatsOverHTTP: --addr shows what --listen serves.
 func TestStatsOverHTTP(t *testing.T) {
 	r := crowded()
-	s := live.Serve(live.Options{Run: t.TempDir(), Listen: "127.0.0.1:0", Now: func() *run.Result {
+	http, err := live.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	s := live.Serve(live.Options{Run: t.TempDir(), HTTP: http, Now: func() *run.Result {
 		now := *r
 		return &now
 	}})

@@ -50,6 +50,31 @@ func ParseListen(addr string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
+// Endpoint is a TCP address that listens for those who look at a run. Serve takes it and closes it.
+type Endpoint struct {
+	host     string // as the user gave it
+	listener net.Listener
+}
+
+// Listen takes an address as ParseListen gives it.
+func Listen(addr string) (*Endpoint, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return &Endpoint{host, l}, nil
+}
+
+// Addr returns the address, with the port that the system chose for port 0.
+func (e *Endpoint) Addr() net.Addr { return e.listener.Addr() }
+
+// Close frees the address. Serve closes it as well; closing twice does no harm.
+func (e *Endpoint) Close() error { return e.listener.Close() }
+
 // listenRun listens on a socket in the run directory, else on one among the temporary files, whose
 // path it leaves there.
 func listenRun(run string) (_ net.Listener, remove func(), err error) {

@@ -41,8 +41,8 @@ type Options struct {
 	// Run is the run directory. The training holds its lock, so a socket that lies there is of a
 	// process that has died.
 	Run string
-	// Listen is an address as ParseListen gives it; empty: no TCP.
-	Listen string
+	// HTTP is the TCP address to serve at; nil: none.
+	HTTP *Endpoint
 	// Now returns the result so far, as run.Hooks.Live gives it. The result is the caller's own.
 	Now func() *run.Result
 	// Note is called with the places of the statistics, and with failures to serve. It may be nil.
@@ -141,21 +141,17 @@ func Serve(o Options) *Server {
 	} else {
 		note("gnnstore stats will not see this run live: " + err.Error())
 	}
-	if o.Listen != "" {
-		if l, err := net.Listen("tcp", o.Listen); err == nil {
-			s.addr = l.Addr()
-			s.host, _, _ = net.SplitHostPort(o.Listen) // it is being listened on, so it has a port
-			tcp, ok := s.addr.(*net.TCPAddr)
-			s.loopback = ok && tcp.IP.IsLoopback()
-			s.serve(l)
-			whom := ""
-			if !s.loopback {
-				whom = ", for everybody who reaches this machine"
-			}
-			note("statistics at http://" + l.Addr().String() + endpoints + whom)
-		} else {
-			note("no statistics over HTTP: " + err.Error())
+	if o.HTTP != nil {
+		l := o.HTTP.listener
+		s.addr, s.host = l.Addr(), o.HTTP.host
+		tcp, ok := s.addr.(*net.TCPAddr)
+		s.loopback = ok && tcp.IP.IsLoopback()
+		s.serve(l)
+		whom := ""
+		if !s.loopback {
+			whom = ", for everybody who reaches this machine"
 		}
+		note("statistics at http://" + l.Addr().String() + endpoints + whom)
 	}
 	s.close = sync.OnceFunc(func() {
 		close(s.ending)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -46,9 +47,16 @@ func (t *training) now() *run.Result {
 	return r
 }
 
+// endpoint listens at addr.
+func endpoint(tb testing.TB, addr string) *live.Endpoint {
+	e, err := live.Listen(addr)
+	require.NoError(tb, err)
+	return e
+}
+
 // serve serves t in dir and over HTTP until the test ends.
 func serve(tb testing.TB, dir string, t *training) *live.Server {
-	s := live.Serve(live.Options{Run: dir, Listen: "127.0.0.1:0", Now: t.now})
+	s := live.Serve(live.Options{Run: dir, HTTP: endpoint(tb, "127.0.0.1:0"), Now: t.now})
 	tb.Cleanup(s.Close)
 	return s
 }
@@ -71,7 +79,7 @@ func TestTrainings(t *testing.T) {
 				if look == nil {
 					return func() {}
 				}
-				s := live.Serve(live.Options{Run: dir, Listen: "127.0.0.1:0", Now: now})
+				s := live.Serve(live.Options{Run: dir, HTTP: endpoint(t, "127.0.0.1:0"), Now: now})
 				look(dir, s)
 				return s.Close
 			},
@@ -195,7 +203,7 @@ func TestHostile(t *testing.T) {
 func TestOpen(t *testing.T) {
 	var notes []string
 	s := live.Serve(live.Options{
-		Run: t.TempDir(), Listen: "0.0.0.0:0", Now: new(training).now, Note: func(n string) { notes = append(notes, n) },
+		Run: t.TempDir(), HTTP: endpoint(t, "0.0.0.0:0"), Now: new(training).now, Note: func(n string) { notes = append(notes, n) },
 	})
 	defer s.Close()
 	require.Len(t, notes, 1)
@@ -423,22 +431,21 @@ func TestSomebodyElse(t *testing.T) {
 	require.ErrorContains(t, err, `"nowhere" is no HOST:PORT`)
 }
 
-// TestNotServed: what cannot be served is a note.
+// TestNotServed: a socket that cannot be made is a note, and an address that is taken an error.
 func TestNotServed(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "stats.sock"), []byte("mine"), 0o666))
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer taken.Close()
 	var notes []string
-	s := live.Serve(live.Options{
-		Run: dir, Listen: taken.Addr().String(), Now: new(training).now, Note: func(n string) { notes = append(notes, n) },
-	})
+	s := live.Serve(live.Options{Run: dir, Now: new(training).now, Note: func(n string) { notes = append(notes, n) }})
 	defer s.Close()
-	require.Len(t, notes, 2)
+	require.Len(t, notes, 1)
 	require.Contains(t, notes[0], "stats.sock is in the way, and is no socket; remove it")
-	require.Contains(t, notes[1], "address already in use")
 	require.Nil(t, s.Addr())
+
+	taken := endpoint(t, "127.0.0.1:0")
+	defer taken.Close()
+	_, err := live.Listen(taken.Addr().String())
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	s.Close()
 	require.FileExists(t, filepath.Join(dir, "stats.sock"), "it is not the server's to remove")
 }
