@@ -176,6 +176,10 @@ func (o *evalOptions) measureGraph(ctx context.Context, stdout io.Writer, p *pro
 		if m.Baseline != nil {
 			printf(stdout, "%-12s without a network, by %s: %s%s\n", "", m.BaselineOf, measured(r.Metric, m.Baseline), notAbove(r.Metric, m))
 		}
+		printMeasures(stdout, m.Report, r.Metric, strings.Repeat(" ", 13))
+		if i == len(o.nodes)-1 {
+			printClasses(stdout, m.Report)
+		}
 		if m.Constant != "" {
 			printf(stdout, "%-12s the network gives one answer for all of them, %s\n", "", clean(m.Constant))
 		}

@@ -50,14 +50,14 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		}
 		return 2
 	}
-	code := failureCode(ctx, err)
+	code, advice := failureCode(ctx, err), placeAdvice(err)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = errors.New(strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")) // what is kept is worth saying
 	}
 	var quiet *quietError
 	if !errors.As(err, &quiet) {
 		message := withFlags(oneLine(err))
-		log.fail(stderr, message+nearPath(message, cmd.Flags().Args()))
+		log.fail(stderr, message+advice+nearPath(message, cmd.Flags().Args()))
 	}
 	return code
 }

@@ -3,9 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -64,6 +66,18 @@ func nearPath(message string, args []string) string {
 		}
 		if near := setting.Nearest(strings.TrimSuffix(filepath.Base(path), ending), stems); near != "" {
 			return fmt.Sprintf("; did you mean %s?", filepath.Join(filepath.Dir(path), near+ending))
+		}
+	}
+	return ""
+}
+
+// placeAdvice ends the message of an error about a place where nothing can be made.
+func placeAdvice(err error) string {
+	var place *fs.PathError
+	made := errors.As(err, &place) && (place.Op == "mkdir" || place.Op == "open" && strings.HasSuffix(place.Path, ".lock"))
+	for _, reason := range []error{fs.ErrPermission, fs.ErrNotExist, syscall.EROFS, syscall.ENOTDIR} {
+		if made && errors.Is(err, reason) {
+			return "; nothing can be made there, so name another place"
 		}
 	}
 	return ""

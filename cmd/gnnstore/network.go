@@ -175,10 +175,18 @@ func datasetOf(p *progress, dir *run.Dir, path string) (string, error) {
 		p.line("note: %s", withFlags(dir.Found()))
 	}
 	trained := dir.Record().Dataset
-	if _, err := os.Stat(trained); path == "" && errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("run %s: its dataset %s is not there any more; give the place of it as DATASET", dir.Path(), trained)
+	if err := stillThere(dir.Path(), trained, path); err != nil {
+		return "", err
 	}
 	return cmp.Or(path, trained), nil
+}
+
+// stillThere refuses a run whose dataset has moved, unless the user gave its place.
+func stillThere(run, trained, given string) error {
+	if _, err := os.Stat(trained); given == "" && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("run %s: its dataset %s is not there any more; give the place of it as DATASET", run, trained)
+	}
+	return nil
 }
 
 // ofGraphs refuses flags that only networks for graphs take.

@@ -188,7 +188,7 @@ func TestPipesInRuns(t *testing.T) {
 func TestPipesAsDirectories(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	pipeFor(t, pipe)
-	out := pipe + ".out"
+	out := pipe + ".csv"
 	for _, args := range [][]string{
 		{"train", pipe, "--run", out}, {"train", pipe, "--resume", "--run", pipe}, {"stats", pipe}, {"eval", pipe},
 		{"predict", pipe, out}, {"verify", pipe}, {"inspect", pipe}, {"trace", pipe}, {"export", pipe, out},

@@ -121,6 +121,9 @@ func newPredict() *cobra.Command {
 			default:
 				errs = append(errs, fmt.Errorf("--format %s: there are parquet, npy, csv and ogb-lsc", o.format))
 			}
+			if out := args[len(args)-1]; o.format == "" && !export.Known(out) {
+				errs = append(errs, fmt.Errorf("%s: no format has this ending: choose .parquet, .csv or .npy, or say --format", out))
+			}
 			errs = append(errs, o.checkSubmission())
 			if err := errors.Join(errs...); err != nil {
 				return misuse(err)

@@ -448,6 +448,9 @@ func resumeTrain(cmd *cobra.Command, dataset string, o *trainOptions) error {
 	if ok && r.Covers(again.Options) {
 		return again.print(cmd.OutOrStdout(), r)
 	}
+	if err := stillThere(o.run, record.Dataset, dataset); err != nil {
+		return err
+	}
 	return runTrain(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), cmp.Or(dataset, record.Dataset), &again, openDir)
 }
 
@@ -610,6 +613,7 @@ func column(part string, k metric.Kind) string {
 
 func printResult(w io.Writer, r *run.Result) {
 	printf(w, "\n%s\n", outcome(r))
+	printMeasures(w, r.Report, r.Metric, "of the test part: ")
 	printBaseline(w, r)
 	printEnded(w, r)
 	printf(w, "weights %s   run %s\n\n", r.ParamsXXH3, r.Run)
@@ -617,10 +621,24 @@ func printResult(w io.Writer, r *run.Result) {
 	printTiers(w, r)
 }
 
-// printEnded prints why a run of --epochs auto ended.
+// longWait is the number of epochs without a better validation after which a run is told of
+// --patience.
+const longWait = 200
+
+// printEnded prints why a run of --epochs auto ended; of other runs, whether they were too short or
+// too long.
 func printEnded(w io.Writer, r *run.Result) {
-	if a := r.AutoEpochs; a != nil && a.Ended != "" {
-		fmt.Fprintln(w, clean(a.Ended))
+	a, epochs, best := r.AutoEpochs, len(r.Epochs), r.Best.Epoch
+	switch {
+	case a != nil:
+		if a.Ended != "" {
+			fmt.Fprintln(w, clean(a.Ended))
+		}
+	case r.Status != run.Done || best == 0 || epochs < 2:
+	case best == epochs:
+		printf(w, "the last epoch is the best, so more may be better: gnnstore train --resume --run %s --epochs %d\n", r.Run, 2*epochs)
+	case epochs-best >= longWait:
+		printf(w, "%d epochs after the best one brought nothing: --patience %d would have ended them\n", epochs-best, longWait/4)
 	}
 }
 
@@ -636,6 +654,8 @@ func printBaseline(w io.Writer, r *run.Result) {
 func outcome(r *run.Result) string {
 	s := fmt.Sprintf("%s after %d epochs", r.Status, len(r.Epochs))
 	switch {
+	case r.Status == run.Done && len(r.Epochs) == 0:
+		s = fmt.Sprintf("nothing was trained, and there is no checkpoint: go on with gnnstore train --resume --run %s --epochs N", r.Run)
 	case r.Best.Epoch > 0:
 		s += fmt.Sprintf("; best epoch %d: %s %s, %s %s", r.Best.Epoch, column("valid", r.Best.Metric), measured(r.Best.Metric, r.Best.ValidAcc),
 			column("test", r.Best.Metric), measured(r.Best.Metric, r.Best.TestAcc))

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,7 +57,8 @@ type RowsReport struct {
 	Bytes  int64
 }
 
-// FormatOf returns the default format of a file by its name.
+// FormatOf returns the default format of a file by the ending of its name: Parquet if it has none
+// of the known ones.
 func FormatOf(out string) Format {
 	switch strings.ToLower(filepath.Ext(out)) {
 	case ".npy":
@@ -65,6 +67,11 @@ func FormatOf(out string) Format {
 		return CSV
 	}
 	return Parquet
+}
+
+// Known reports whether a file has the ending of a format, or no ending.
+func Known(out string) bool {
+	return slices.Contains([]string{"", ".parquet", ".npy", ".csv"}, strings.ToLower(filepath.Ext(out)))
 }
 
 // WriteRows writes numbers of nodes to the file out, each row with the id that users know its node

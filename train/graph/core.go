@@ -120,6 +120,20 @@ func (c *core) newTask() (err error) {
 	return nil
 }
 
+// startReport has the measurements that follow make a report, where one worker learns classes. take
+// ends that, and returns the report or nil.
+func (c *core) startReport() (take func() *metric.Report) {
+	t, ok := c.task.(interface {
+		StartReport()
+		TakeReport() *metric.Report
+	})
+	if !ok || c.share() != nil {
+		return func() *metric.Report { return nil }
+	}
+	t.StartReport()
+	return t.TakeReport
+}
+
 // core is an open network with its data, the tiers that feed it and its evaluator. A trainer trains
 // it, and a Network uses it.
 type core struct {

@@ -255,11 +255,13 @@ func (t *trainer) testBest(ctx context.Context) (failed error) {
 		}
 		defer func() { failed = errors.Join(failed, back()) }()
 	}
+	take := t.startReport()
 	acc, ok, err := t.measure(ctx, tasks.Test)
+	report := take()
 	if err != nil || !ok {
 		return err
 	}
-	t.Result.Constant = t.task.Constant()
+	t.Result.Constant, t.Result.Report = t.task.Constant(), report
 	t.Result.Best.TestAcc = &acc
 	if n := t.Result.Best.Epoch; n > 0 {
 		t.Result.Epochs[n-1].TestAcc = &acc

@@ -302,7 +302,9 @@ type Measured struct {
 	Baseline   *float64 `json:"baseline,omitempty"`
 	BaselineOf string   `json:"baseline_of,omitempty"`
 	Constant   string   `json:"constant_prediction,omitempty"`
-	Why        string   `json:"why,omitempty"`
+	// Report has other measures, and each class, where one worker learns classes.
+	Report *metric.Report `json:"report,omitempty"`
+	Why    string         `json:"why,omitempty"`
 	// Method is "full", over all neighbours, or, of networks of random walks, "sampled".
 	Method    string  `json:"method"`
 	Seconds   float64 `json:"seconds"`
@@ -330,7 +332,9 @@ func (n *Network) Measure(ctx context.Context, part string) (m Measured, err err
 	if err != nil {
 		return m, err
 	}
+	take := n.c.startReport()
 	v, ok, err := n.c.eval.Measure(ctx, nodes)
+	report := take()
 	m.Seconds, m.BytesRead = time.Since(began).Seconds(), n.bytesRead()-before
 	switch {
 	case errors.Is(err, metric.ErrUndefined):
@@ -338,7 +342,7 @@ func (n *Network) Measure(ctx context.Context, part string) (m Measured, err err
 	case err != nil:
 		return m, err
 	case ok:
-		m.Value, m.Why, m.Constant = &v, "", n.c.task.Constant()
+		m.Value, m.Why, m.Constant, m.Report = &v, "", n.c.task.Constant(), report
 		b, err := n.c.task.Baseline(ctx, nodes)
 		if err != nil {
 			return m, err

@@ -12,6 +12,18 @@ func (o outcomes) f1() (value float64, ok bool) {
 	return 2 * float64(o.truePos) / float64(2*o.truePos+o.falsePos+o.falseNeg), true
 }
 
+// count counts a class that is predicted where its logit is above 0.
+func (o *outcomes) count(logit float32, positive bool) {
+	switch {
+	case logit > 0 && positive:
+		o.truePos++
+	case logit > 0:
+		o.falsePos++
+	case positive:
+		o.falseNeg++
+	}
+}
+
 // f1 counts the outcomes of each class, for MicroF1 or MacroF1.
 type f1 struct {
 	kind    Kind
@@ -66,13 +78,6 @@ type multiF1 struct{ f1 }
 
 func (f *multiF1) Add(logits, targets []float32) {
 	eachCell(logits, targets, len(f.classes), func(class int, logit float32, positive bool) {
-		switch o := &f.classes[class]; {
-		case logit > 0 && positive:
-			o.truePos++
-		case logit > 0:
-			o.falsePos++
-		case positive:
-			o.falseNeg++
-		}
+		f.classes[class].count(logit, positive)
 	})
 }

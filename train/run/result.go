@@ -58,6 +58,9 @@ type Result struct {
 	// network's answer to the whole test part, if it gave the same answer everywhere.
 	Baseline *BaselineOf `json:"baseline,omitempty"`
 	Constant string      `json:"constant_prediction,omitempty"`
+	// Report has other measures of the test part, and each class, where one worker learns classes
+	// and the best weights are tested at the end.
+	Report *metric.Report `json:"report,omitempty"`
 	// History is of runs that use hidden rows again.
 	History *HistoryOf `json:"history,omitempty"`
 	// Links is of runs that learn links.

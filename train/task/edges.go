@@ -31,6 +31,7 @@ type Edges struct {
 	given    []*store.EdgeColumn // numbers of an edge that the decoder reads: see data.Data.AppendGiven
 	kind     metric.Kind
 	single   metric.Single
+	reporter *metric.Reporter
 	numbers  *metric.Numbers // instead, where numbers are learnt
 	weights  []float32       // of classes; nil: all the same
 	epoch    int
@@ -230,6 +231,20 @@ func (k *Edges) logits(t *tape.Tape, x *edges, from, to *tape.Var) (logits *tape
 
 // Constant returns the answer that all edges of the last measurement share, or "" if they differ.
 func (k *Edges) Constant() string { return k.constant }
+
+// StartReport has the measurements that follow make a report, until TakeReport takes it.
+func (k *Edges) StartReport() {
+	if k.numbers == nil {
+		k.reporter = metric.NewReporter(len(k.label.Classes), false)
+	}
+}
+
+// TakeReport returns the report of what was measured since StartReport, or nil if numbers are
+// learnt.
+func (k *Edges) TakeReport() *metric.Report {
+	defer func() { k.reporter = nil }()
+	return k.reporter.Report(k.label.Classes)
+}
 
 // measure adds the predictions for x to the metric.
 func (k *Edges) measure(logits []float32, x *edges) {

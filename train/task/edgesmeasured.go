@@ -139,6 +139,9 @@ func (k *Edges) compute() error {
 		rows := k.net.Feed.Download(logits.Value)
 		k.answers.add(rows, logits.Value.Cols, by)
 		k.measure(rows, x)
+		if k.reporter != nil {
+			k.reporter.Add(rows, x.classes)
+		}
 	}
 	k.constant = k.answers.take(k.label.Classes, by)
 	return nil

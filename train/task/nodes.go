@@ -115,6 +115,7 @@ type Nodes struct {
 	order        []uint32        // of the training nodes, in this epoch
 	all          answersOf       // of the seeds of all workers, in the newest step
 	answers      sameness        // of the measurement under way
+	reporter     *metric.Reporter
 	constant     string          // see Constant
 
 	answersOf           // of the newest step, or of a measurement
@@ -409,7 +410,29 @@ func (k *Nodes) Part(_ context.Context, p Part) ([][]uint32, error) {
 func (k *Nodes) Measure(f *step.Feed, _ int, logits kernels.Tensor, nodes []uint32) (err error) {
 	rows := f.Download(logits)
 	k.answers.add(rows, logits.Cols, k.answersBy())
-	return k.count(rows, nodes)
+	if err := k.count(rows, nodes); err != nil || k.reporter == nil {
+		return err
+	}
+	if k.multi {
+		k.reporter.AddMulti(rows, k.targets)
+	} else {
+		k.reporter.Add(rows, k.labels)
+	}
+	return nil
+}
+
+// StartReport has the measurements that follow make a report, until TakeReport takes it.
+func (k *Nodes) StartReport() {
+	if k.numbers == nil {
+		k.reporter = metric.NewReporter(k.data.Labels.Classes(), k.multi)
+	}
+}
+
+// TakeReport returns the report of what was measured since StartReport, or nil if numbers are
+// learnt.
+func (k *Nodes) TakeReport() *metric.Report {
+	defer func() { k.reporter = nil }()
+	return k.reporter.Report(k.data.Labels.Label.ClassNames)
 }
 
 // count adds logits of nodes to the metric.

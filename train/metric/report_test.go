@@ -1,0 +1,106 @@
+package metric
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/gnnstore/gnnstore/kernels"
+)
+
+// reportOf makes the report of rows that come in two chunks.
+func reportOf(logits []float32, labels []uint32, classes, cut int) *Report {
+	r := NewReporter(classes, false)
+	r.Add(logits[:cut*classes], labels[:cut])
+	r.Add(logits[cut*classes:], labels[cut:])
+	return r.Report(nil)
+}
+
+// TestReportOfTwoClasses has four rows whose measures are worked out by hand.
+func TestReportOfTwoClasses(t *testing.T) {
+	ln3 := float32(math.Log(3))
+	r := NewReporter(2, false)
+	// The probabilities of class 1 are 3/4, 1/4, 3/4 and 1/2, and the last is predicted as class 0.
+	r.Add([]float32{0, ln3, ln3, 0, 0, ln3, 0, 0, 5, 5}, []uint32{1, 0, 0, 1, kernels.NoLabel})
+	got := r.Report([]string{"no", "yes"})
+	require.EqualValues(t, 4, got.Count)
+	require.Equal(t, 0.5, *got.Accuracy)
+	require.Equal(t, 0.5, *got.BalancedAccuracy)
+	require.Equal(t, 0.5, *got.MacroF1)
+	require.Equal(t, 0.625, *got.ROCAUC)                    // of the pairs 3/4 > 1/4, 3/4 = 3/4, 1/2 > 1/4, 1/2 < 3/4
+	require.InDelta(t, 7./12, *got.PRAUC, 1e-12)            // 1/2 · 1/2 at 3/4, and 1/2 · 2/3 at 1/2
+	require.InDelta(t, 0.1875, *got.CalibrationError, 1e-6) // three rows with 3/4, two right; one with 1/2, wrong
+	require.Equal(t, [][]int64{{1, 1}, {1, 1}}, got.Confusion)
+	require.Equal(t, "yes", got.Classes[1].Name)
+	require.Equal(t, *got.ROCAUC, *got.Classes[1].ROCAUC)
+	require.Nil(t, got.Classes[0].ROCAUC)
+}
+
+// TestReportAgrees: a report has what the accumulators of single metrics measure, in any chunks.
+func TestReportAgrees(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		classes, rows := rapid.IntRange(2, 5).Draw(t, "classes"), rapid.IntRange(1, 40).Draw(t, "rows")
+		logits := rapid.SliceOfN(rapid.Float32Range(-3, 3), rows*classes, rows*classes).Draw(t, "logits")
+		labels := rapid.SliceOfN(rapid.Uint32Range(0, uint32(classes-1)), rows, rows).Draw(t, "labels")
+		got := reportOf(logits, labels, classes, rapid.IntRange(0, rows).Draw(t, "cut"))
+		require.Equal(t, got, reportOf(logits, labels, classes, 0))
+		for kind, value := range map[Kind]*float64{Accuracy: got.Accuracy, MacroF1: got.MacroF1, ROCAUC: got.ROCAUC} {
+			one, err := NewSingle(kind, classes)
+			if err != nil {
+				continue // ROC-AUC of more than two classes
+			}
+			one.Add(logits, labels)
+			want, err := one.Value()
+			require.Equal(t, err == nil, value != nil, kind)
+			if err == nil {
+				require.InDelta(t, want, *value, 1e-12, kind)
+			}
+		}
+		recall, named := 0.0, 0.0
+		for c := range got.Classes {
+			right, all := 0.0, 0.0
+			for i, label := range labels {
+				if label == uint32(c) {
+					all++
+					if Predicted(logits[i*classes:(i+1)*classes]) == label {
+						right++
+					}
+				}
+			}
+			if all > 0 {
+				recall, named = recall+right/all, named+1
+			}
+		}
+		require.InDelta(t, recall/named, *got.BalancedAccuracy, 1e-12)
+		binned := int64(0)
+		for _, b := range got.Calibration {
+			binned += b.Count
+		}
+		require.EqualValues(t, rows, binned)
+	})
+}
+
+// TestReportOfManyClasses: several classes a node have no accuracy, confusion or calibration; NaN
+// ranks nowhere; nothing has no measures.
+func TestReportOfManyClasses(t *testing.T) {
+	r := NewReporter(2, true)
+	r.AddMulti([]float32{1, -1, -1, 1, 2, 2}, []float32{1, 0, 0, 0, float32(math.NaN()), 1})
+	got := r.Report(nil)
+	require.Nil(t, got.Accuracy)
+	require.Nil(t, got.CalibrationError)
+	require.Nil(t, got.Confusion)
+	require.Equal(t, 1.0, *got.Classes[0].Recall)
+	require.Equal(t, 1.0, *got.ROCAUC)
+	require.Equal(t, 0.5, *got.Classes[1].Precision)
+
+	nan := float32(math.NaN())
+	none := reportOf([]float32{nan, nan, 0, 1}, []uint32{0, 1}, 2, 1)
+	require.Nil(t, none.ROCAUC)
+	require.EqualValues(t, 2, none.Count)
+	empty := NewReporter(3, false).Report(nil)
+	require.Nil(t, empty.Accuracy)
+	require.Nil(t, empty.MacroF1)
+	require.Nil(t, (*Reporter)(nil).Report(nil))
+}
