@@ -4,19 +4,9 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
-	"unicode"
-)
 
-// endNames are the names of the two ends of edges in headers, in small letters without marks and
-// without "id" or "node" at the end: src_id, FromNodeId, :START_ID.
-var endNames = [][2]string{
-	{"src", "dst"}, {"src", "dest"}, {"source", "target"}, {"source", "destination"}, {"source", "dest"}, {"src", "target"},
-	{"from", "to"}, {"u", "v"}, {"head", "tail"}, {"start", "end"}, {"id1", "id2"}, {"node1", "node2"}, {"v1", "v2"},
-	{"n1", "n2"}, {"nodeid1", "nodeid2"}, {"user1", "user2"}, {"userid1", "userid2"},
-	{"subject", "object"}, {"parent", "child"}, {"sender", "receiver"}, {"sender", "recipient"}, {"follower", "followee"},
-	{"citing", "cited"}, {"row", "col"},
-}
+	"github.com/gnnstore/gnnstore/ingest"
+)
 
 // Names of the ends of edges from one kind of node to another, whose ids are numbered apart.
 var (
@@ -27,51 +17,26 @@ var (
 	}
 )
 
-// plainName is a header as endNames have it.
-func plainName(header string) string {
-	if i := strings.IndexByte(header, ':'); i > 0 { // "user_id:token", as RecBole has it
-		header = header[:i]
-	}
-	name := strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			return unicode.ToLower(r)
-		}
-		return -1
-	}, header)
-	for _, end := range []string{"id", "idx", "index", "node", "vertex"} {
-		if cut, ok := strings.CutSuffix(name, end); ok && cut != "" {
-			name = cut
-		}
-	}
-	return name
-}
-
 // twoKinds reports whether headers name an actor and an item.
 func twoKinds(a, b string) bool {
-	a, b = plainName(a), plainName(b)
+	a, b = ingest.EndName(a), ingest.EndName(b)
 	return slices.Contains(actors, a) && slices.Contains(items, b) || slices.Contains(actors, b) && slices.Contains(items, a)
 }
 
 // Ends finds the columns that a header calls the ends of edges, when it names one pair of them.
 func Ends(header []string) (src, dst int, ok bool) {
+	src, dst, found := ingest.EdgeEnds(header)
 	columns := map[string][]int{}
 	for i, h := range header {
-		name := plainName(h)
+		name := ingest.EndName(h)
 		columns[name] = append(columns[name], i)
-	}
-	found := 0
-	take := func(a, b string) {
-		if n := len(columns[a]) * len(columns[b]); n > 0 {
-			src, dst = columns[a][0], columns[b][0]
-			found += n
-		}
-	}
-	for _, pair := range endNames {
-		take(pair[0], pair[1])
 	}
 	for _, a := range actors {
 		for _, b := range items {
-			take(a, b)
+			if n := len(columns[a]) * len(columns[b]); n > 0 {
+				src, dst = columns[a][0], columns[b][0]
+				found += n
+			}
 		}
 	}
 	return src, dst, found == 1

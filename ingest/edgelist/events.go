@@ -31,11 +31,6 @@ const (
 	partFlag  = "{part}"
 )
 
-// timeNames are the names in headers for the time of an event, as plainName has them.
-var timeNames = map[string]bool{
-	"time": true, "timestamp": true, "ts": true, "t": true, "unixtime": true, "unixts": true, "seconds": true, "datetime": true,
-}
-
 // findTime settles which column holds the times of events: the one that Options name, or whose
 // header tells, or the third of three.
 func (s *Source) findTime() error {
@@ -48,7 +43,7 @@ func (s *Source) findTime() error {
 	}
 	defer t.Close()
 	for i, h := range t.header {
-		if !timeNames[plainName(h)] {
+		if !ingest.IsTimeName(h) {
 			continue
 		}
 		if s.o.Time != "" {

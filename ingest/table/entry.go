@@ -122,7 +122,8 @@ func (e *entry) sample(ctx context.Context, columns []column, visit func(cells [
 		}
 		return nil
 	}
-	err := e.each(ctx, func(string, rows, *rowError) error { return enough() }, columns, func(_ string, cells []value) error {
+	forgive := func(string, rows, *rowError) error { return enough() }
+	err := e.each(ctx, forgive, columns, func(_ string, cells []value) error {
 		if err := enough(); err != nil {
 			return err
 		}

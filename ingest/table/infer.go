@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/ingest/parquet"
 )
@@ -45,6 +46,9 @@ func Infer(dir string) ([]byte, error) {
 			continue
 		}
 		g.tables = append(g.tables, t)
+	}
+	if err := g.properties(); err != nil {
+		return nil, err
 	}
 	g.classify()
 	if len(g.edges) == 0 {
@@ -192,6 +196,8 @@ type inferred struct {
 	stem    string // its name in the form of a type or relation
 	rows    int
 	columns []*guessed
+	masks   [3]*guessed // by the names of columns
+	overlap bool        // some row is in two of them, or they hold something else than zeros and ones
 }
 
 // guessed is a column of it.
@@ -199,7 +205,8 @@ type guessed struct {
 	name     string // "" when it can only go by number
 	number   int
 	missing  int
-	absent   int // there, but NA or the like, which may be an id
+	absent   int            // there, but NA or the like, which may be an id
+	words    map[string]int // that may stand for nothing: ?, unknown
 	integers int
 	floats   int
 	lists    int
@@ -211,8 +218,17 @@ type guessed struct {
 	refers   string // node type that it names
 }
 
+func newGuessed(name string, number int) *guessed {
+	return &guessed{
+		name: name, number: number, widths: map[int]int{}, values: map[string]int{}, words: map[string]int{}, unique: true,
+	}
+}
+
 func (c *guessed) is(names ...string) bool {
-	return c != nil && slices.Contains(names, strings.ToLower(c.name))
+	if c == nil {
+		return false
+	}
+	return slices.Contains(names, strings.ToLower(c.name)) || slices.Contains(names, strings.ToLower(c.base()))
 }
 
 // key returns the column's name in the schema.
@@ -256,7 +272,7 @@ func sampleTable(dir string, paths []string) (*inferred, error) {
 		if p, ok := r.(*parquetRows); ok && p.file.Columns()[i].Kind == parquet.Null {
 			continue
 		}
-		c := &guessed{name: title, number: i, widths: map[int]int{}, values: map[string]int{}, unique: true}
+		c := newGuessed(title, i)
 		again := slices.Index(titles, title) != i || slices.Contains(titles[i+1:], title)
 		if again || !t.form.header || strings.TrimSpace(title) == "" {
 			c.name = ""
@@ -266,6 +282,7 @@ func sampleTable(dir string, paths []string) (*inferred, error) {
 	if err := r.choose(at); err != nil {
 		return nil, err
 	}
+	t.findMasks()
 	cells := make([]value, len(at))
 	for t.rows < sampleRows {
 		switch err := r.next(cells); {
@@ -280,6 +297,7 @@ func sampleTable(dir string, paths []string) (*inferred, error) {
 		for i := range cells {
 			t.columns[i].add(&cells[i])
 		}
+		t.addMasks(cells)
 	}
 	return t, t.check()
 }
@@ -299,6 +317,10 @@ func (c *guessed) add(v *value) {
 	}
 	text := string(v.Text)
 	switch v.Kind {
+	case parquet.Text:
+		if n, ok := lines.ID(v.Text); ok { // 12.0 is 12
+			text = strconv.FormatInt(n, 10)
+		}
 	case parquet.Int:
 		text = strconv.FormatInt(v.Int, 10)
 	case parquet.Float:
@@ -313,6 +335,8 @@ func (c *guessed) add(v *value) {
 	switch {
 	case isMissing(v):
 		c.absent++
+	case v.Kind == parquet.Text && ingest.MayBeMissing(text):
+		c.words[text]++
 	case err != nil, len(text) > 1 && text[0] == '0' && strings.Trim(text, "0123456789") == "": // 007 is a name
 		c.odd = true
 	case v.Kind == parquet.List || len(numbers) != 1:
@@ -336,8 +360,18 @@ type guess struct {
 
 type inferredNodes struct {
 	*inferred
-	name string
-	id   *guessed
+	name  string
+	id    *guessed
+	joins []*inferredNodes // tables of the same nodes, whose labels and splits are joined
+	chosen
+	merged *guessed // the column of labels, where several are one type
+}
+
+// chosen are the rows of a table that an entry takes, by the text of a column.
+type chosen struct {
+	where   []string
+	whereOf *guessed
+	passed  map[*guessed]bool // columns that are neither features nor values
 }
 
 type inferredEdges struct {
@@ -348,13 +382,7 @@ type inferredEdges struct {
 	by       *guessed
 	why      string
 	foreign  bool // a column of a table of nodes
-}
-
-// endNames are usual names of the two ends of edges.
-var endNames = [][2]string{
-	{"src", "dst"}, {"source", "target"}, {"source", "destination"}, {"from", "to"}, {"src_id", "dst_id"},
-	{"source_id", "target_id"}, {"from_id", "to_id"}, {"id_1", "id_2"}, {"id1", "id2"}, {"head", "tail"}, {"subject", "object"},
-	{"u", "v"}, {"node1", "node2"}, {"node_1", "node_2"}, {"start", "end"}, {"follower", "followee"}, {"citing", "cited"},
+	chosen
 }
 
 // classify takes tables for edges and nodes.
@@ -369,6 +397,9 @@ func (g *guess) classify() {
 		}
 	}
 	taken := map[string]bool{}
+	for _, n := range g.nodes {
+		taken[n.name] = true
+	}
 	add := func(t *inferred, id *guessed) {
 		n := &inferredNodes{inferred: t, name: cleanName(singular(t.stem)), id: id}
 		if taken[n.name] {
@@ -384,6 +415,8 @@ func (g *guess) classify() {
 	for _, t := range rest {
 		if id := t.ownID(); id != nil {
 			add(t, id)
+		} else if !t.form.header && t.alone() {
+			add(t, t.columns[0])
 		} else {
 			unsure = append(unsure, t)
 		}
@@ -396,14 +429,25 @@ func (g *guess) classify() {
 			add(t, id)
 		}
 	}
+	others = slices.DeleteFunc(others, func(t *inferred) bool {
+		id := g.idsOf(t)
+		if id != nil {
+			add(t, id)
+		}
+		return id != nil
+	})
+	g.joinTables()
 	for _, t := range rest {
 		for _, c := range t.columns {
-			c.refers = g.typeCalled(c)
+			c.refers = g.refersTo(c)
 		}
 	}
 	for _, n := range g.nodes { // columns that name nodes of other tables
+		if n.passed != nil {
+			continue // a property graph has all of its edges in rows
+		}
 		for _, c := range n.columns {
-			if c != n.id && c.refers != "" && c.missing == 0 {
+			if c != n.id && c.refers != "" && c.refers != n.name {
 				g.edges = append(g.edges, &inferredEdges{
 					inferred: n.inferred, src: n.id, dst: c, from: n.name, to: c.refers, relation: "has", foreign: true,
 					why: fmt.Sprintf("column %s is called as the ids of %s", c.name, c.refers),
@@ -455,7 +499,8 @@ func (g *guess) joins(e *inferredEdges) bool {
 		if other.by == nil || other.from != e.from || other.to != e.to {
 			continue
 		}
-		if other.form == e.form && other.src.key() == e.src.key() && other.dst.key() == e.dst.key() && other.by.key() == e.by.key() {
+		ends := other.src.key() == e.src.key() && other.dst.key() == e.dst.key()
+		if other.form == e.form && ends && other.by.key() == e.by.key() {
 			other.files = append(other.files, e.files...)
 		} else {
 			g.notes = append(g.notes, fmt.Sprintf("%s: passed over: edges from %s to %s by a column of relations are in %s already",
@@ -469,20 +514,13 @@ func (g *guess) joins(e *inferredEdges) bool {
 // asPair takes a table for edges when two columns are called so, or when it has no header and two
 // or three columns.
 func (t *inferred) asPair() *inferredEdges {
-	for _, p := range endNames {
-		var src, dst *guessed
-		for _, c := range t.columns {
-			if c.is(p[0]) {
-				src = c
-			} else if c.is(p[1]) {
-				dst = c
-			}
-		}
-		if src != nil && dst != nil {
-			return &inferredEdges{inferred: t, src: src, dst: dst, why: fmt.Sprintf("columns %s and %s", src.name, dst.name)}
-		}
+	if t.form.header {
+		return t.namedPair()
 	}
-	if n := len(t.columns); t.form.header || n < 2 || t.columns[0].missing > 0 || t.columns[0].floats > 0 {
+	if t.alone() {
+		return nil
+	}
+	if n := len(t.columns); n < 2 || t.columns[0].missing > 0 || t.columns[0].floats > 0 {
 		return nil
 	} else if n == 3 && t.columns[1].relational(t.rows) && t.columns[2].floats == 0 && t.columns[2].missing == 0 {
 		return &inferredEdges{
@@ -496,6 +534,38 @@ func (t *inferred) asPair() *inferredEdges {
 	return &inferredEdges{
 		inferred: t, src: t.columns[0], dst: t.columns[1], why: "no header, so the first two columns are taken for ids",
 	}
+}
+
+// namedPair takes the columns that the header calls the ends of edges.
+func (t *inferred) namedPair() *inferredEdges {
+	var names []string
+	for _, c := range t.columns {
+		names = append(names, c.name)
+	}
+	s, d, pairs := ingest.EdgeEnds(names)
+	if pairs == 0 {
+		return nil
+	}
+	src, dst := t.columns[s], t.columns[d]
+	return &inferredEdges{inferred: t, src: src, dst: dst, why: fmt.Sprintf("columns %s and %s", src.name, dst.name)}
+}
+
+// alone reports whether a table without a header lists nodes: its first column names each row
+// alone, and the second repeats and names none of them, or has fractions.
+func (t *inferred) alone() bool {
+	if len(t.columns) < 2 || t.rows < 3 {
+		return false
+	}
+	id, next := t.columns[0], t.columns[1]
+	if !id.unique || id.missing > 0 || id.floats+id.lists > 0 {
+		return false
+	}
+	for v := range next.values {
+		if id.values[v] > 0 {
+			return false
+		}
+	}
+	return !next.unique || next.floats > 0
 }
 
 // relational reports whether a column of text repeats as names of relations do.
@@ -517,7 +587,7 @@ func (e *inferredEdges) findRelation() {
 // references are the columns that are called as the ids of known types.
 func (g *guess) references(t *inferred) (columns []*guessed) {
 	for _, c := range t.columns {
-		if c.missing == 0 && g.typeCalled(c) != "" {
+		if g.refersTo(c) != "" {
 			columns = append(columns, c)
 		}
 	}
@@ -541,7 +611,8 @@ func (t *inferred) anyID() *guessed {
 
 func (t *inferred) idCalled(fits func(name string) bool) *guessed {
 	for _, c := range t.columns {
-		if c.name != "" && fits(strings.ToLower(c.name)) && c.unique && c.missing == 0 && c.floats+c.lists == 0 {
+		name := strings.ToLower(c.name)
+		if c.name != "" && (fits(name) || fits(ingest.SnakeName(c.name))) && c.unique && c.missing == 0 && c.floats+c.lists == 0 {
 			return c
 		}
 	}

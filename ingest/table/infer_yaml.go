@@ -3,6 +3,7 @@ package table
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -11,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gnnstore/gnnstore/ingest/parquet"
+	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -122,7 +123,8 @@ func (t *inferred) pattern() (string, bool) {
 	ends := digits.FindAllStringIndex(base, -1)
 	for i := len(ends) - 1; i >= 0; i-- {
 		pattern := dir + base[:ends[i][0]] + "*" + base[ends[i][1]:]
-		if !slices.ContainsFunc(t.files, func(f string) bool { ok, _ := path.Match(pattern, f); return !ok }) && t.only(pattern) {
+		other := func(f string) bool { ok, _ := path.Match(pattern, f); return !ok }
+		if !slices.ContainsFunc(t.files, other) && t.only(pattern) {
 			return pattern, true
 		}
 	}
@@ -144,27 +146,44 @@ func (t *inferred) only(pattern string) bool {
 func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed) {
 	fmt.Fprintf(b, "  - type: %s\n", quote(n.name))
 	n.writeFiles(b)
+	writeWhere(b, n.whereOf, n.where)
 	kind := "text"
 	if n.id.integer(n.rows) {
 		kind = "integers"
 	}
 	fmt.Fprintf(b, "    id: %s # unique in the first %d rows, %s\n", quote(n.id.key()), n.rows, kind)
 	var features, categories, passed []string
-	label, split := n.label(foreign), ""
+	label := n.label(foreign)
+	parted := n.splitText()
+	split := n.splitColumn()
+	if n.masked() {
+		split = nil
+	}
 	for _, c := range n.columns {
 		missing := c.missing + c.absent
 		texts := missing+c.integers+c.floats+c.lists < n.rows
 		switch {
-		case c == n.id || slices.Contains(foreign, c):
-		case split == "" && c.is("split", "part", "set", "fold", "subset") && c.isSplit():
-			split = c.key()
+		case c == n.id || slices.Contains(foreign, c) || c == split || n.masked() && slices.Contains(n.masks[:], c):
+		case c == n.merged:
+			features, categories = append(features, c.key()), append(categories, c.key())
+		case n.passed[c] || n.passed != nil && c.missing == n.rows:
+		case n.isMask(c):
+			passed = append(passed, c.key()+" (it is called as a mask, and with others it is no split)")
 		case c == label:
-		case c.ends(labelNames), !label.is(labelNames...) && c.ends(perhapsLabels) && c.isLabel(n.rows):
+		case c.ends(labelNames) && !n.coordinate(c),
+			!label.is(labelNames...) && c.ends(perhapsLabels) && c.isLabel(n.rows):
 			passed = append(passed, c.key()+" (perhaps a label)")
-		case strings.HasSuffix(strings.ToLower(c.name), "_id") || c.is("id", ""):
+		case n.coordinate(c) && label == nil:
+			passed = append(passed, c.key()+" (a label or, beside x, a coordinate)")
+		case c.is("split", "fold") && c.integers > 0:
+			passed = append(passed, c.key()+" (perhaps a split: with split, 0 is train, 1 valid and 2 test)")
+		case strings.HasSuffix(strings.ToLower(c.name), "_id") || c.is("id", "") && n.form.header:
 			passed = append(passed, c.key()+" (it looks like an id)")
 		case c.numeric(n.rows):
 			features = append(features, c.key())
+		case c.integers+c.floats > 0 && len(c.words) > 0 && c.integers+c.floats+missing+c.worded() == n.rows && !c.odd:
+			passed = append(passed, fmt.Sprintf("%s (%d of %d rows have no number; missing_words: %s with missing: mean would fill them)",
+				c.key(), missing+c.worded(), n.rows, quotes(slices.Sorted(maps.Keys(c.words)))))
 		case texts && len(c.values) <= fewValues && len(c.values)*4 <= n.rows:
 			features, categories = append(features, c.key()), append(categories, c.key())
 		case c.large:
@@ -187,25 +206,51 @@ func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed) {
 		b.WriteString("\n")
 	}
 	switch {
+	case label == nil && len(n.joins) > 0:
 	case label == nil && len(n.columns) > 1:
 		b.WriteString("    # label: COLUMN # that of the classes to predict, if there is one\n")
+	case label == nil:
 	case label.is(labelNames...):
 		fmt.Fprintf(b, "    label: %s # by its name\n", quote(label.key()))
-	case label != nil:
+	case n.form.header:
 		fmt.Fprintf(b, "    # label: %s # perhaps, by its name and %d different values: uncomment it to predict it, or list it as a feature\n", plain(quote(label.key())), len(label.values))
+	default:
+		fmt.Fprintf(b, "    # label: %s # perhaps: the only column beside the ids has %d different integers; uncomment it to predict it, or list it as a feature\n",
+			quote(label.key()), len(label.values))
 	}
-	if split != "" {
-		fmt.Fprintf(b, "    split: %s # its values are train, valid and test\n", quote(split))
+	if parted != "" {
+		b.WriteString("    " + parted)
 	}
+	var worded []*guessed
+	for _, c := range n.columns {
+		if c == label && label.is(labelNames...) || slices.Contains(categories, c.key()) {
+			worded = append(worded, c)
+		}
+	}
+	writeWords(b, worded...)
+	n.writeJoins(b, label.is(labelNames...), parted != "")
 	if len(passed) > 0 {
 		fmt.Fprintf(b, "    # not used: %s\n", plain(strings.Join(passed, ", ")))
 	}
 }
 
+// worded counts the cells with words that may stand for nothing.
+func (c *guessed) worded() (n int) {
+	for _, k := range c.words {
+		n += k
+	}
+	return n
+}
+
+// coordinate reports whether a column y of numbers stands beside a column x.
+func (t *inferred) coordinate(c *guessed) bool {
+	return c.is("y") && c.integers+c.floats > 0 && slices.ContainsFunc(t.columns, func(x *guessed) bool { return x.is("x") })
+}
+
 // labelNames are names of labels, and perhapsLabels names of labels or features; both end longer
 // names too.
 var (
-	labelNames    = []string{"label", "class", "target", "y"}
+	labelNames    = slices.Concat([]string{"label"}, ingest.ClassNames, ingest.LabelNames)
 	perhapsLabels = []string{"category", "type", "kind", "genre", "topic", "segment", "community", "group", "outcome", "subject"}
 )
 
@@ -221,6 +266,14 @@ func (c *guessed) ends(words []string) bool {
 // label is the column that is likeliest to hold classes: one that is called so, else one that may
 // be; nil without one.
 func (n *inferredNodes) label(foreign []*guessed) *guessed {
+	if !n.form.header {
+		c := n.columns[len(n.columns)-1]
+		small := c.integers > 0 && c.integers+c.missing == n.rows && !c.large
+		if len(n.columns) == 2 && small && c.isLabel(n.rows) {
+			return c
+		}
+		return nil
+	}
 	called := []func(c *guessed) bool{
 		func(c *guessed) bool { return c.is(labelNames...) },
 		func(c *guessed) bool { return c.ends(labelNames) },
@@ -228,7 +281,7 @@ func (n *inferredNodes) label(foreign []*guessed) *guessed {
 	}
 	for _, fits := range called {
 		for _, c := range n.columns {
-			if c != n.id && !slices.Contains(foreign, c) && fits(c) && c.isLabel(n.rows) {
+			if c != n.id && !n.passed[c] && !slices.Contains(foreign, c) && fits(c) && c.isLabel(n.rows) && !n.coordinate(c) {
 				return c
 			}
 		}
@@ -238,7 +291,7 @@ func (n *inferredNodes) label(foreign []*guessed) *guessed {
 
 func (c *guessed) isSplit() bool {
 	for v := range c.values {
-		if _, err := partOf(&value{Kind: parquet.Text, Text: []byte(v)}); err != nil {
+		if _, ok := ingest.PartOf([]byte(v)); !ok {
 			return false
 		}
 	}
@@ -250,6 +303,14 @@ func (c *guessed) isLabel(rows int) bool {
 	return c.lists == 0 && len(c.values) > 0 && (len(c.values) <= manyClasses || len(c.values)*4 <= rows)
 }
 
+// emptyEnds counts the rows without an end.
+func (e *inferredEdges) emptyEnds() (n int) {
+	for _, c := range []*guessed{e.src, e.dst} {
+		n = max(n, c.missing+c.absent+c.worded())
+	}
+	return n
+}
+
 func (e *inferredEdges) write(b *bytes.Buffer) {
 	relation := e.relation
 	if e.by != nil {
@@ -257,10 +318,15 @@ func (e *inferredEdges) write(b *bytes.Buffer) {
 	}
 	fmt.Fprintf(b, "  - type: %q # %s\n", e.from+":"+relation+":"+e.to, plain(e.why))
 	e.writeFiles(b)
+	writeWhere(b, e.whereOf, e.where)
 	fmt.Fprintf(b, "    src: %s\n    dst: %s\n", quote(e.src.key()), quote(e.dst.key()))
 	if e.by != nil {
 		fmt.Fprintf(b, "    relation_column: %s # %d different values in the first %d rows\n",
 			quote(e.by.key()), len(e.by.values), e.rows)
+	}
+	if n := e.emptyEnds(); n > 0 && e.passed == nil {
+		fmt.Fprintf(b, "    empty_ends: skip # %d of the first %d rows have no end, and make no edge\n", n, e.rows)
+		writeWords(b, e.src, e.dst)
 	}
 	if e.foreign {
 		return
@@ -270,7 +336,7 @@ func (e *inferredEdges) write(b *bytes.Buffer) {
 	for _, c := range e.columns {
 		name := strings.ToLower(c.name)
 		switch {
-		case c == e.src || c == e.dst || c == e.by:
+		case c == e.src || c == e.dst || c == e.by || e.passed[c] || e.passed != nil && c.missing == e.rows:
 		case weight == "" && c.is("weight", "w", "rating", "score", "amount") && c.numeric(e.rows) && c.lists == 0:
 			weight = c.key()
 		case time == "" && (c.is("time", "ts", "t", "date", "unixtime") || strings.Contains(name, "timestamp")) && c.integer(e.rows):
