@@ -19,6 +19,9 @@ var endNames = [][2]string{
 // timeNames are the names of times in headers, as [EndName] has them.
 var timeNames = []string{"time", "timestamp", "ts", "t", "unixtime", "unixts", "seconds", "datetime"}
 
+// StreamName is the name of the stream of a list of events, or of arrays of them.
+const StreamName = "events"
+
 // EndName writes a header in small letters and digits, without id or node at its end.
 func EndName(header string) string {
 	if i := strings.IndexByte(header, ':'); i > 0 { // "user_id:token", as RecBole has it

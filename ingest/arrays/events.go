@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest"
-	"github.com/gnnstore/gnnstore/ingest/edgelist"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -121,7 +120,7 @@ func (s *Source) findStream() error {
 	}
 	user, item := &nodeType{count: -1}, &nodeType{index: 1, count: -1}
 	s.schema.NodeTypes = []ingest.NodeType{{Name: "node"}}
-	r := ingest.Relation{Src: "node", Name: edgelist.StreamName, Dst: "node", Edges: e.count, Stream: &ingest.Stream{Time: "time"}}
+	r := ingest.Relation{Src: "node", Name: ingest.StreamName, Dst: "node", Edges: e.count, Stream: &ingest.Stream{Time: "time"}}
 	if ev.Bipartite {
 		r.Src, r.Dst = "user", "item"
 		s.schema.NodeTypes = []ingest.NodeType{

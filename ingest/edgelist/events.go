@@ -18,7 +18,7 @@ import (
 // this order; the part, which a Source gives apart, is the last.
 
 // StreamName is the name of a list's stream.
-const StreamName = "events"
+const StreamName = ingest.StreamName
 
 // shortHeader is a header that may have fewer cells than rows have, as JODIE's: the last stands for
 // all that follow.
