@@ -101,6 +101,8 @@ var sourceRows = slices.Concat(
 			func(o *source) setting.Value { return setting.Word(&o.arrays.Valid) }),
 		only("npy, npz, pt", "array_test", "mask or list of test nodes",
 			func(o *source) setting.Value { return setting.Word(&o.arrays.Test) }),
+		only("npy, npz, pt", "array_split", "array with the part of each node, train, valid or test, or 0, 1 or 2; none takes no such array (default split and the like, where the words fit)",
+			func(o *source) setting.Value { return setting.Word(&o.arrays.Split) }),
 		only("npy, npz, pt", "array_weights", "the array of edge weights, or of edge features",
 			func(o *source) setting.Value { return setting.Word(&o.arrays.Weights) }),
 		only("npy, npz, pt", "raw_array", "a file without header, FILE:DTYPE:SHAPE as in full_feat.npy:f2:1000,768; repeatable",

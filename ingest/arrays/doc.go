@@ -21,9 +21,11 @@
 //	features  (N, F) or (N,), numbers of any type, in C or Fortran order; or a sparse matrix
 //	objects   lists, and NumPy's arrays of Python objects, hold numbers, texts or rows of numbers
 //	labels    a class each, (N,) or (N, 1), where a negative number or NaN is none; texts, which become class names;
-//	          or (N, C) zeros and ones: one class where every row has exactly one 1, else, or with Options.MultiLabel, any number
+//	          or (N, C) zeros and ones: one class where every row has exactly one 1, else, or with
+//	          Options.MultiLabel, any number
 //	splits    masks of (N,), or (K, N) or (N, K) for K splits (Options.MaskSplit selects one);
-//	          or lists of ids
+//	          or lists of ids; or an array (N,) of the words train, valid and test, or of 0, 1 and 2
+//	          where Options.Split names it
 //	weights   (E,) or (E, 1), a column beside the edges; (E, D), a table of edges
 //
 // The number of nodes is the declared one, else the number of rows of features, labels or masks,

@@ -174,7 +174,7 @@ func (s *Source) findStream() error {
 // unwanted refuses the options of graphs that a stream has no use for.
 func (s *Source) unwanted() error {
 	for _, n := range []struct{ flag, name string }{
-		{weightsFlag, s.o.Weights}, {"{array_train}", s.o.Train}, {"{array_valid}", s.o.Valid}, {"{array_test}", s.o.Test},
+		{weightsFlag, s.o.Weights}, {"{array_train}", s.o.Train}, {"{array_valid}", s.o.Valid}, {"{array_test}", s.o.Test}, {splitFlag, s.o.Split},
 	} {
 		if n.name != "" {
 			return fmt.Errorf("%s: a stream of events, for which %s names nothing; leave it out, or choose format events, whose {part} names the parts of events", s.bag.path, n.flag)

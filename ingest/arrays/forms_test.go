@@ -279,3 +279,38 @@ func TestUnordered(t *testing.T) {
 	m := &matrix{name: "x", format: "coo", rows: view(i64(0, 40)), cols: view(i64(1, 1)), dims: [2]int64{rows, dim}}
 	require.EqualError(t, m.sparseRows(t.Context(), func(ingest.RowChunk) error { return nil }), "x: entry 1 is at (40, 1), outside its shape (40, 1048576)")
 }
+
+// TestSplitArray: an array with the part of each node is a split by its name and its words, or when
+// it is named; numbers are asked about.
+func TestSplitArray(t *testing.T) {
+	f := small().with("train_mask", nil).with("val_mask", nil).with("test_mask", nil)
+	words := texts("train", "Val", "test", "", "training")
+	want := [3][]int64{{0, 4}, {1}, {2}}
+	for _, path := range []string{pack(t, f.with("split", words), zip.Deflate), folder(t, f.with("subset", words))} {
+		g := mustRead(t, path, Options{})
+		require.Equal(t, want, g.Splits[0].Numbers())
+		require.Len(t, g.Schema.Skipped, 1)
+		require.Contains(t, g.Schema.Skipped[0], "the split is this array, by its name and words; {array_split} none passes over it")
+		require.Empty(t, mustRead(t, path, Options{Split: "none"}).Splits)
+	}
+	path := pack(t, f.with("split", i64(0, 1, 2, 2, 0)), zip.Deflate)
+	_, err := read(t, path, Options{})
+	require.EqualError(t, err, path+": split: is it a split? {array_split} split takes 0 to train, 1 to validate and 2 to test, and {array_split} none passes over it")
+	var question *ingest.Question
+	require.ErrorAs(t, err, &question)
+	require.Equal(t, [3][]int64{{0, 4}, {1}, {2, 3}}, mustRead(t, path, Options{Split: "split"}).Splits[0].Numbers())
+	for skipped, odd := range map[string]files{
+		"split: it is called as a split, and its values are no parts of one; {array_split} NAME says another array": f.with("split", texts("a", "b", "c", "a", "b")),
+		"split: it is called as a split, and has no training nodes":                                                 f.with("split", texts("val", "test", "test", "test", "test")),
+		"split: it is called as a split, and has no part for each node":                                             f.with("split", i64(0, 1)),
+		"part: it may be a split; {array_split} part takes 0 to train, 1 to validate and 2 to test":                 f.with("part", i64(0, 1, 2, 0, 0)),
+	} {
+		g := mustRead(t, pack(t, odd, zip.Deflate), Options{})
+		require.Empty(t, g.Splits)
+		require.Contains(t, g.Schema.Skipped, skipped)
+	}
+	_, err = read(t, pack(t, f.with("split", texts("train", "b", "c", "a", "b")), zip.Deflate), Options{Split: "split"})
+	require.ErrorContains(t, err, `split: row 1: "b" is no part of a split: there are train, valid and test, or 0, 1 and 2`)
+	_, err = read(t, pack(t, small().with("split", words), zip.Deflate), Options{Split: "split"})
+	require.ErrorContains(t, err, "{array_split} split: the split is in other arrays")
+}

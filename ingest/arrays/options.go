@@ -15,6 +15,7 @@ func (o *Options) named() string {
 	for _, n := range []struct{ flag, name string }{
 		{"{array_features}", o.Features}, {labelsFlag, o.Labels}, {"{array_weights}", o.Weights},
 		{"{array_train}", o.Train}, {"{array_valid}", o.Valid}, {"{array_test}", o.Test},
+		{splitFlag, strings.TrimPrefix(o.Split, NoSplit)},
 	} {
 		if n.name != "" {
 			return n.flag
@@ -40,6 +41,8 @@ type Options struct {
 	Weights  string // of edges, or their features
 	// Train, Valid and Test are masks of all nodes or lists of some.
 	Train, Valid, Test string
+	// Split has the part of each node: train, valid and test, or 0, 1 and 2. NoSplit takes none.
+	Split string
 
 	Nodes      int64  // their number; default the arrays' own, or one more than the largest id
 	Layout     Layout // default by shape

@@ -33,7 +33,8 @@ type Source struct {
 	tables []*array
 	labels []*label
 	splits []*split
-	events *stream // nil of a graph
+	parts  []*parts // that may be splits
+	events *stream  // nil of a graph
 
 	noFeatures []error // why arrays of features are not read
 }
@@ -544,6 +545,9 @@ func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 		s.schema.NodeTypes[t.index].Count = t.count
 	}
 	if err := s.settleMatrices(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.settleParts(ctx); err != nil {
 		return nil, err
 	}
 	return new(s.schema), nil

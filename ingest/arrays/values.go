@@ -52,6 +52,7 @@ type split struct {
 	nodes int64
 	parts [3]*array
 	masks [3]bool
+	words *parts // the part of each node in one array; else nil
 }
 
 // findSplit finds the parts of a node type.
@@ -70,8 +71,8 @@ func (s *Source) findSplit(prefix, name string, t *nodeType, given [3]string) er
 		}
 		any = true
 	}
-	if !any {
-		return nil
+	if err := s.findPartsOf(prefix, name, t, any); err != nil || !any {
+		return err
 	}
 	if sp.parts[0] == nil {
 		s.skip("split", "it has no training nodes")
@@ -126,6 +127,9 @@ func (s *Source) part(a *array, t *nodeType, named bool) (*array, bool, error) {
 // Split streams the nodes of a part.
 func (s *Source) Split(ctx context.Context, split int, part ingest.Part, emit func(ingest.IDChunk) error) error {
 	sp := s.splits[split]
+	if sp.words != nil {
+		return sp.words.emit(ctx, part, emit)
+	}
 	a := sp.parts[part]
 	if a == nil {
 		return nil
