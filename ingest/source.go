@@ -81,6 +81,9 @@ type Schema struct {
 	// with Options.Reverse. It does not with Options.OneWay, nor if links are held out: reverses
 	// would then be learnt too.
 	BackWanted bool
+	// Undirected: the source's edges have no direction and come once each, so Build adds the
+	// reverses as with Options.Undirected. It does not with Options.Directed.
+	Undirected bool
 	// Identity is equal for equal contents. It has the parameters of a generated graph, or the
 	// names, sizes and times of files (see [Files]). A killed ingest resumes only when the identity
 	// is the same as before; "" is never the same.

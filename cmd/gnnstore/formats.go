@@ -16,6 +16,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/edgelist"
 	"github.com/gnnstore/gnnstore/ingest/eventset"
 	"github.com/gnnstore/gnnstore/ingest/graphbolt"
+	"github.com/gnnstore/gnnstore/ingest/graphfile"
 	"github.com/gnnstore/gnnstore/ingest/graphsaint"
 	"github.com/gnnstore/gnnstore/ingest/hgb"
 	"github.com/gnnstore/gnnstore/ingest/mag240m"
@@ -43,6 +44,10 @@ var formats = map[string]struct {
 		func(p string, o *sourceOptions) (ingest.Source, error) {
 			return opened(graphbolt.Open(p, o.memory))
 		}},
+	"graphml": {"a graph in GraphML: attributes of nodes are features and labels, weight is the edges' weight",
+		func(p string, o *sourceOptions) (ingest.Source, error) {
+			return opened(graphfile.OpenGraphML(p, o.csv))
+		}},
 	"graphsaint": {"a GraphSAINT folder: adj_full.npz, feats.npy, class_map.json, role.json",
 		func(p string, _ *sourceOptions) (ingest.Source, error) { return opened(graphsaint.Open(p)) }},
 	"hgb": {"a graph of the Heterogeneous Graph Benchmark: node.dat, link.dat, label.dat, or their zip",
@@ -53,6 +58,14 @@ var formats = map[string]struct {
 		func(p string, o *sourceOptions) (ingest.Source, error) { return opened(edgelist.Open(p, o.jodie())) }},
 	"mag240m": {"MAG240M as OGB's package leaves it: mag240m_kddcup2021/",
 		func(p string, o *sourceOptions) (ingest.Source, error) { return opened(o.mag240m.Open(p)) }},
+	"mtx": {"a matrix in the Matrix Market format, or the one in a .tar.gz or .zip: an edge an entry, its value the weight",
+		func(p string, o *sourceOptions) (ingest.Source, error) {
+			return opened(graphfile.OpenMatrix(p, o.csv))
+		}},
+	"nodelink": {"a graph in node-link JSON, as NetworkX and D3 write it, with attributes as in graphml",
+		func(p string, o *sourceOptions) (ingest.Source, error) {
+			return opened(graphfile.OpenNodeLink(p, o.csv))
+		}},
 	"npy": {"an .npy array of edges, or a folder of .npy files",
 		func(p string, o *sourceOptions) (ingest.Source, error) { return arrays.Open(p, o.arrays) }},
 	"npz": {"a graph in one .npz: edge_index, x, y, masks, or scipy's adj_*, attr_*, labels",
@@ -143,6 +156,7 @@ func (o *sourceOptions) validate(format string, b *buildOptions) error {
 	} else if format == "jodie" && made == nil {
 		o.csv.EdgeFeatures = []string{"5-"}
 	}
+	o.csv.OwnNodes = format == "graphml" || format == "nodelink"
 	if format == "csv" || format == "events" {
 		o.csv.Count = o.nodeCount
 	} else {

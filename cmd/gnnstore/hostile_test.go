@@ -187,6 +187,15 @@ func victims() []*victim {
 		table("jodie", "n.csv", &rows{by: ",", cells: of(at("0", "0.5", "0.25")), time: 2}),
 		table("triples", "t.txt", &rows{by: "\t", cells: [][]string{{"a", "r", "b"}, {"b", "r", "c"}, {"c", "s", "d"}, {"d", "s", "a"}, {"a", "s", "c"}, {"b", "s", "d"}}, time: -1}),
 		table("triples", "t.nt", &rows{by: " ", end: " .", time: -1, cells: [][]string{{"<a>", "<r>", "<b>"}, {"<b>", "<r>", `"x"`}, {"<c>", "<s>", "<d>"}, {"<d>", "<s>", "<a>"}}}),
+		table("mtx", "g.mtx", &rows{header: "%%MatrixMarket matrix coordinate integer general\n4 4 5\n", by: " ", time: -1, cells: [][]string{
+			{"1", "2", "7"}, {"2", "3", "8"}, {"3", "4", "9"}, {"4", "1", "7"}, {"1", "3", "9"}}}),
+		{format: "graphml", source: "g.graphml", file: "g.graphml", write: func(t *testing.T, dir string) {
+			put(t, dir, "g.graphml", `<graphml><key id="d" for="node" attr.name="x"/><graph edgedefault="directed"><node id="a"><data key="d">1</data></node>`+
+				`<node id="b"><data key="d">2</data></node><edge source="a" target="b"/></graph></graphml>`+"\n")
+		}},
+		{format: "nodelink", source: "g.json", file: "g.json", write: func(t *testing.T, dir string) {
+			put(t, dir, "g.json", `{"directed": true, "nodes": [{"id": "a", "x": 1}, {"id": "b", "x": 2}], "links": [{"source": "a", "target": "b"}]}`)
+		}},
 		folder(table("table", "e.csv", &rows{header: "src,dst\n", by: ",", cells: of(nil), time: -1}), map[string]string{"s.yaml": "edges:\n  - {type: \"a:to:a\", files: e.csv, src: src, dst: dst}\n"}),
 		folder(table("table", "e.jsonl", &rows{by: `,"dst":`, end: "}", cells: [][]string{{`{"src":0`, "1"}, {`{"src":1`, "2"}, {`{"src":2`, "3"}, {`{"src":3`, "0"}}, id: 1, time: -1}),
 			map[string]string{"s.yaml": "edges:\n  - {type: \"a:to:a\", files: e.jsonl, src: src, dst: dst}\n"}),

@@ -22,7 +22,7 @@ const (
 )
 
 // formats lists the formats that can be recognised, by the names that ingest has for them.
-const formats = "csv, graphbolt, graphsaint, hgb, mag240m, npy, npz, ogb, planetoid, pt, table, tgb, tgl, tgn, triples"
+const formats = "csv, graphbolt, graphml, graphsaint, hgb, mag240m, mtx, nodelink, npy, npz, ogb, planetoid, pt, table, tgb, tgl, tgn, triples"
 
 // Recognise returns the format of the file or folder at path, and the reason: "raw/edge.csv.gz: an
 // OGB folder". at is path, or the one thing inside that folder that has a format. If it finds none,

@@ -57,8 +57,15 @@ func file(path string) (format, why string, err error) {
 		return "planetoid", name + ": a file of a citation graph", nil
 	case start[0] == 0x80:
 		return refuse("a Python pickle that is none of PyTorch's or Planetoid's; save what it holds as .npz")
-	case strings.HasPrefix(start, "\x89HDF"):
-		return refuse("an HDF5 file, which is not read; save its arrays as .npz")
+	}
+	if lines.IsTar([]byte(start)) {
+		return "mtx", name + ": a tar archive, with a matrix as collections pack it", nil
+	}
+	if err := lines.Foreign(path, []byte(start)); err != nil {
+		if format, what := graphFile(start); format != "" {
+			return format, name + ": " + what, nil
+		}
+		return "", "", err
 	}
 	switch ext := strings.ToLower(filepath.Ext(name)); ext {
 	case ".yaml", ".yml":
@@ -76,6 +83,27 @@ func file(path string) (format, why string, err error) {
 	return text(path)
 }
 
+// graphFile recognises a graph in one file by the start of its text.
+func graphFile(start string) (format, what string) {
+	start = strings.TrimPrefix(start, "\ufeff")
+	trimmed := strings.TrimLeft(start, " \t\r\n")
+	switch {
+	case strings.HasPrefix(start, "%%MatrixMarket") || strings.HasPrefix(start, "%MatrixMarket"):
+		return "mtx", "a matrix in the Matrix Market format"
+	case lines.IsTar([]byte(start)):
+		return "mtx", "a tar archive, with a matrix as collections pack it"
+	case strings.HasPrefix(trimmed, "<") && strings.Contains(start, "<graphml"):
+		return "graphml", "a graph in GraphML"
+	case strings.HasPrefix(trimmed, "{"):
+		for _, key := range []string{"nodes", "links", "edges", "directed", "multigraph", "adjacency", "elements"} {
+			if strings.Contains(start, `"`+key+`":`) {
+				return "nodelink", "JSON with the key " + key
+			}
+		}
+	}
+	return "", ""
+}
+
 func hasKey(text, key string) bool { return strings.Contains("\n"+text, "\n"+key+":") }
 
 // packed recognises archives by the names in their directory, as far as these stand in the last
@@ -89,6 +117,8 @@ func packed(path string) (format, why string, err error) {
 			return "pt", name + ": " + member + ": tensors of PyTorch", nil
 		case strings.HasSuffix(base, ".npy"):
 			return "npz", name + ": " + base + ": arrays of NumPy", nil
+		case strings.HasSuffix(base, ".mtx"):
+			return "mtx", name + ": " + member + ": a matrix in the Matrix Market format", nil
 		case base == "node.dat":
 			return "hgb", name + ": " + member + ": a graph of the Heterogeneous Graph Benchmark", nil
 		case strings.HasSuffix(member, "raw/edge.csv.gz"), base == "metadata.yaml", base == "meta.pt", base == "data.npz":
@@ -149,13 +179,19 @@ func text(path string) (format, why string, err error) {
 	refuse := func(format string, args ...any) (string, string, error) {
 		return "", "", fmt.Errorf("%s: "+format, append([]any{path}, args...)...)
 	}
-	in, err := lines.OpenBytes(path)
+	in, err := lines.OpenAny(path)
 	if err != nil {
 		return "", "", err
 	}
 	defer in.Close()
 	b, err := io.ReadAll(io.LimitReader(in, headBytes))
 	if err != nil {
+		return "", "", err
+	}
+	if format, what := graphFile(string(b)); format != "" {
+		return format, name + ": " + what, nil
+	}
+	if err := lines.Foreign(path, b); err != nil {
 		return "", "", err
 	}
 	if !utf8.Valid(b[:max(len(b)-utf8.UTFMax, 0)]) || bytes.IndexByte(b, 0) >= 0 {
@@ -169,6 +205,15 @@ func text(path string) (format, why string, err error) {
 			first, cells = row, edgelist.Cells(strings.Join(rows[i:], "\n"))
 			break
 		}
+	}
+	if base := strings.TrimSuffix(strings.ToLower(name), ".gz"); strings.HasSuffix(base, ".mtx") {
+		return "mtx", name + ": a matrix in the Matrix Market format by its name, without the banner", nil
+	} else if strings.HasSuffix(base, ".adjlist") {
+		return refuse("%s", lines.Adjacency(path))
+	} else if is, metis := edgelist.IsNeighbours(string(b)); metis {
+		return refuse("%s", lines.METIS(path))
+	} else if is {
+		return refuse("%s", lines.Adjacency(path))
 	}
 	numbers := 0
 	for _, c := range cells[:min(len(cells), 2)] {

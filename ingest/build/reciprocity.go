@@ -130,11 +130,17 @@ func (r *RelationReport) order() string {
 	return ""
 }
 
-// wantUndirected sets Undirected, with a note, for an undirected graph that is stored with each
-// edge once. It requires labels of nodes to learn, and that each probed edge leads from the smaller
+// wantUndirected sets Undirected, with a note, for a source whose edges have no direction, and for
+// an undirected graph that is stored with each edge once. The latter requires labels of nodes to
+// learn, and that each probed edge leads from the smaller
 // id to the larger and comes once. Options.Directed turns this off.
 func (b *builder) wantUndirected(ctx context.Context) {
 	b.given = len(b.schema.Relations)
+	if b.schema.Undirected && !b.Undirected && !b.Directed {
+		b.Undirected = true
+		b.note("the edges of the source have no direction, so the reverses are added, as by {undirected}; {undirected}=false stores the edges as given")
+		return
+	}
 	if !b.samplesPairs(0) || b.Undirected || b.Directed || b.Reverse || len(b.EdgeSplit) > 0 || len(b.schema.Labels) == 0 {
 		return
 	}

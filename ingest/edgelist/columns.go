@@ -178,6 +178,9 @@ func (r *edgeReader) value(cells [][]byte, c *keptColumn) (uint64, error) {
 	if c.flag == "{edge_columns}" && missing(cell) {
 		return 0, bad(c.at+1, "a value of %s is missing; fill it in, or leave the column out of {edge_columns}", c.name)
 	}
+	if r.made != "" && c.flag == "{weight}" && missing(cell) {
+		return 0, bad(c.at+1, "a weight is missing; fill it in, or leave weights out with {weight} none")
+	}
 	if c.elem == store.F32 {
 		v, err := r.number(cells, c.at, c.flag)
 		return uint64(math.Float32bits(v)), err

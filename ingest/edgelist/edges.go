@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest"
@@ -53,19 +54,94 @@ func refuseName(path string) error {
 	for _, packed := range []string{".gz", ".zst"} {
 		base = strings.TrimSuffix(base, packed)
 	}
-	say := map[string]string{
-		".adjlist": "an adjacency list by its name, a node and its neighbours a row, which is not read; write a row an edge: " +
-			"networkx.write_edgelist(networkx.read_adjlist(FILE), 'graph.txt', data=False)",
-		".metis": "a graph of METIS by its name, the neighbours of a node a row, which is not read; write a row an edge",
-		".mtx": "a matrix in the Matrix Market format by its name, which is not read; save it as .npz, which format npz reads: " +
-			"scipy.sparse.save_npz('graph.npz', scipy.io.mmread(FILE).tocsr())",
-		".gml":     "a graph in GML by its name, which is not read; write a row an edge: networkx.write_edgelist(networkx.read_gml(FILE), 'graph.txt', data=False)",
-		".graphml": "a graph in GraphML by its name, which is not read; write a row an edge: networkx.write_edgelist(networkx.read_graphml(FILE), 'graph.txt', data=False)",
-	}[filepath.Ext(base)]
+	say := ""
+	switch filepath.Ext(base) {
+	case ".adjlist":
+		say = lines.Adjacency(path)
+	case ".metis":
+		say = lines.METIS(path)
+	case ".graph":
+		if text, err := firstText(path); err == nil && isMETIS(text) {
+			say = lines.METIS(path)
+		}
+	case ".mtx":
+		say = "a matrix in the Matrix Market format by its name; format mtx reads it: gnnstore ingest mtx " + path
+	case ".graphml":
+		say = "a graph in GraphML by its name; format graphml reads it: gnnstore ingest graphml " + path
+	}
 	if say == "" {
 		return nil
 	}
 	return fmt.Errorf("%s: %s", path, say)
+}
+
+// firstText returns the first bytes of a text.
+func firstText(path string) (string, error) {
+	in, err := lines.OpenBytes(path)
+	if err != nil {
+		return "", err
+	}
+	defer in.Close()
+	text, err := io.ReadAll(io.LimitReader(in, neighbourBytes))
+	return string(text), err
+}
+
+const neighbourBytes = 4 << 10 // by which lists of neighbours are told
+
+// isMETIS reports whether a text begins as a graph of METIS does: with the numbers of nodes and of
+// edges, and perhaps two more, and then a row of neighbours a node. So rows differ in length, and a
+// short text has one for each node.
+func isMETIS(text string) bool {
+	rows, whole := integerRows(text)
+	if len(rows) < 2 || len(rows[0]) < 2 || len(rows[0]) > 4 {
+		return false
+	}
+	ragged := false
+	for _, row := range rows[1:] {
+		ragged = ragged || len(row) != len(rows[1])
+		for _, v := range row {
+			if v > rows[0][0] && len(rows[0]) == 2 {
+				return false
+			}
+		}
+	}
+	return ragged && (!whole || int64(len(rows)-1) == rows[0][0])
+}
+
+// IsNeighbours reports whether a text begins as a list of neighbours does: rows of integers of
+// different lengths. metis: it has the first line of METIS.
+func IsNeighbours(text string) (is, metis bool) {
+	if isMETIS(text) {
+		return true, true
+	}
+	rows, _ := integerRows(text)
+	for _, row := range rows {
+		is = is || len(row) != len(rows[0])
+	}
+	return is, false
+}
+
+// integerRows returns the rows of a text that are integers between blanks, up to the last whole
+// one, and nil if other text is there. whole: the text is all of its file.
+func integerRows(text string) (rows [][]int64, whole bool) {
+	if whole = len(text) < neighbourBytes; !whole {
+		text = text[:strings.LastIndexByte(text, '\n')+1]
+	}
+	for row := range strings.Lines(strings.TrimRight(text, "\r\n")) {
+		if row[0] == '%' || row[0] == '#' {
+			continue
+		}
+		var cells []int64
+		for _, word := range strings.Fields(row) {
+			v, err := strconv.ParseInt(word, 10, 64)
+			if err != nil {
+				return nil, whole
+			}
+			cells = append(cells, v)
+		}
+		rows = append(rows, cells)
+	}
+	return rows, whole
 }
 
 // edgeReader reads rows of edges.
@@ -83,16 +159,28 @@ type edgeReader struct {
 	labelled bool
 	counter  int   // column of Options.Counted, or -1
 	counted  int64 // rows read so far
+	numbered *Made // whose nodes are numbered, or nil
 	plain    bool  // the two first columns are integers, and no other is read
 }
 
+// openList opens a file of the edge list as a table.
+func (s *Source) openList(path string) (*table, error) {
+	if s.made != nil {
+		return openMade(path, s.made.Edges, s.made.Unit, s.made.Each, true, s.made.Nodes == nil)
+	}
+	return openTable(path, s.o.Header, true, s.text)
+}
+
 func (s *Source) openEdges(path string) (*edgeReader, error) {
-	t, err := openTable(path, s.o.Header, true, s.text)
+	t, err := s.openList(path)
 	if err != nil {
 		return nil, err
 	}
 	t.anyText = s.o.IDType == "text"
 	r := &edgeReader{table: t, text: s.text, classes: s.classes, token: make([]byte, 0, 32), counter: -1}
+	if s.made != nil && s.made.Nodes == nil && s.o.Nodes == "" {
+		r.numbered = s.made
+	}
 	if s.o.Counted {
 		r.counter = slices.Index(t.header, "")
 	}
@@ -117,6 +205,9 @@ func (r *edgeReader) next(c *ingest.EdgeChunk) error {
 	}
 	if r.plain {
 		if u, v, ok := plainPair(line, r.delim, r.columns); ok {
+			if err := r.inRange(u, v); err != nil {
+				return err
+			}
 			c.Src, c.Dst = append(c.Src, u), append(c.Dst, v)
 			return nil
 		}
@@ -151,6 +242,9 @@ func (r *edgeReader) next(c *ingest.EdgeChunk) error {
 			return err
 		}
 		v, err := r.id(cells, r.dst)
+		if err == nil {
+			err = r.inRange(u, v)
+		}
 		if err != nil {
 			return err
 		}
@@ -160,6 +254,19 @@ func (r *edgeReader) next(c *ingest.EdgeChunk) error {
 		c.Values[i] = append(c.Values[i], b)
 	}
 	return r.classify(c)
+}
+
+// inRange refuses ends that are none of the numbered nodes.
+func (r *edgeReader) inRange(ends ...int64) error {
+	if r.numbered == nil {
+		return nil
+	}
+	for i, id := range ends {
+		if first, last := r.numbered.First, r.numbered.First+r.numbered.Count-1; id < first || id > last {
+			return bad([]int{r.src, r.dst}[i]+1, "%d is no node; they are numbered %d to %d", id, first, last)
+		}
+	}
+	return nil
 }
 
 // count checks the column that counts rows.
@@ -216,7 +323,7 @@ func (s *Source) eachEdgeOf(path string, out *edgeChunks) error {
 	for {
 		err := r.next(&out.Chunk)
 		if err == io.EOF {
-			return nil
+			return s.checkRows(r.rows - 1)
 		}
 		if err != nil {
 			err = r.judge(s.forgive, err)

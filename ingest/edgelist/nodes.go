@@ -26,6 +26,7 @@ const valueLabel = ":value"
 // nodeTable is the form of a table of nodes.
 type nodeTable struct {
 	path    string
+	made    *Made  // what the table is made by; nil: path is the table
 	header  string // as in Options
 	anyText bool   // as in table
 	id      int    // column
@@ -53,8 +54,8 @@ type nodeTable struct {
 
 // nodeRow is a row of it, lent until the next.
 type nodeRow struct {
-	line     int64
-	number   int64 // among those that are good
+	place    func() string // of its label, for messages
+	number   int64         // among those that are good
 	id       int64
 	text     []byte // the id that is text
 	class    int32  // -1: missing; of labels that are numbers their bits
@@ -65,12 +66,15 @@ type nodeRow struct {
 }
 
 // openNodes reads the start of a table and settles what its columns are.
-func openNodes(o *Options) (*nodeTable, error) {
+func openNodes(o *Options, made *Made) (*nodeTable, error) {
 	n := &nodeTable{path: o.Nodes, header: o.Header, anyText: o.IDType == "text", label: -1, zeros: o.Missing == "zeros"}
 	if !slices.Equal(o.MissingWords, []string{none}) {
 		n.words = o.MissingWords
 	}
-	t, err := openTable(n.path, n.header, false, true)
+	if made != nil && made.Nodes != nil {
+		n.made = made
+	}
+	t, err := n.open()
 	if err != nil {
 		return nil, err
 	}
@@ -99,9 +103,16 @@ func openNodes(o *Options) (*nodeTable, error) {
 	return n, nil
 }
 
+func (n *nodeTable) open() (*table, error) {
+	if n.made != nil {
+		return openMade(n.path, n.made.Nodes, "node", 1, false, false)
+	}
+	return openTable(n.path, n.header, false, true)
+}
+
 // sampleIDs settles the type of the ids by the first rows.
 func (n *nodeTable) sampleIDs(o *Options) error {
-	t, err := openTable(n.path, n.header, false, true)
+	t, err := n.open()
 	if err != nil {
 		return err
 	}
@@ -188,11 +199,18 @@ func (n *nodeTable) chooseFeatures(t *table, o *Options) error {
 		labels := n.namedLabels(t, o)
 		rest = slices.DeleteFunc(rest, func(i int) bool { return slices.Contains(labels, i) })
 		n.skip(t, labels, "they are called as labels, and may tell the one to learn; {feature_columns} makes them features")
-		numbers, ids, err := n.numbers(t, rest)
+		candidates := rest
+		if n.made != nil {
+			candidates = slices.DeleteFunc(slices.Clone(rest), func(i int) bool { return n.made.Texts[t.name(i)] })
+		}
+		numbers, ids, err := n.numbers(t, candidates)
 		if err != nil {
 			return err
 		}
 		n.features, why = numbers, "they do not hold numbers"
+		if n.made != nil && n.label < 0 {
+			why += "; {label} names one with the classes of nodes"
+		}
 		noted := marked(t.columns, slices.Concat(numbers, ids))
 		rest = slices.DeleteFunc(rest, func(i int) bool { return noted[i] })
 		n.skip(t, ids, "their numbers look like ids; name those that are features with {feature_columns}")
@@ -245,13 +263,13 @@ func (n *nodeTable) numbers(t *table, columns []int) (numbers, ids []int, err er
 // each reads the table, row by row and each whole, so that one that is bad for one section is bad
 // for all.
 func (n *nodeTable) each(ctx context.Context, visit func(r *nodeRow) error) error {
-	t, err := openTable(n.path, n.header, false, true)
+	t, err := n.open()
 	if err != nil {
 		return err
 	}
 	defer t.Close()
 	t.anyText = n.anyText
-	var r nodeRow
+	r := nodeRow{place: func() string { return t.place(t.at, n.label+1) }}
 	for read := 0; ; read++ {
 		if read%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -293,7 +311,6 @@ func (n *nodeTable) read(t *table, cells [][]byte, r *nodeRow) (err error) {
 	if err == nil && n.label >= 0 { // the last, so that classes are of good rows only
 		r.class, r.label, err = n.class(t, cells)
 	}
-	r.line = t.at
 	return err
 }
 
@@ -321,8 +338,8 @@ func (n *nodeTable) scan(ctx context.Context) error {
 			}
 		}
 		if many && !numbers {
-			return fmt.Errorf("%s: line %d, column %d: more than %d different labels are not classes; choose another {label}",
-				n.path, r.line, n.label+1, maxClassNames)
+			return fmt.Errorf("%s: %s: more than %d different labels are not classes; choose another {label}",
+				n.path, r.place(), maxClassNames)
 		}
 		return nil
 	})

@@ -33,6 +33,9 @@ type Options struct {
 
 	OneSpace bool // both columns number the same nodes, whatever they look like
 
+	// OwnNodes: the file of the edges lists the nodes as well; see [OpenMade].
+	OwnNodes bool
+
 	Nodes   string   // path of a table of nodes; default none
 	ID      string   // column of it; default "id", "node_id" or "node", else the first
 	Label   string   // column of it, with ":value" behind it where it has numbers and no classes; default label, y and the like; "none" is none
@@ -80,7 +83,7 @@ func (o *Options) Validate() error {
 		errs = append(errs, fmt.Errorf("{header} %q: choose yes, no or auto", o.Header))
 	}
 	errs = append(errs, o.validateEvents()...)
-	if o.Nodes == "" {
+	if o.Nodes == "" && !o.OwnNodes {
 		part := o.Part
 		if o.Events {
 			part = ""
@@ -113,7 +116,7 @@ func (o *Options) Validate() error {
 	default:
 		errs = append(errs, fmt.Errorf("{missing_features} %q: choose zeros or refuse", o.Missing))
 	}
-	if o.Missing != "" && o.Features == "" && o.Nodes == "" {
+	if o.Missing != "" && o.Features == "" && o.Nodes == "" && !o.OwnNodes {
 		errs = append(errs, errors.New("{missing_features}: it goes with {node_features} and {nodes}, which may lack some"))
 	}
 	switch {

@@ -79,7 +79,7 @@ func (s *nodeSplit) of(t *table, cells [][]byte) (part int, err error) {
 
 // sampleColumns reads the first rows of a table of nodes, each column apart.
 func (n *nodeTable) sampleColumns() (columns []ingest.ColumnSample, split nodeSplit, overlap, err error) {
-	t, err := openTable(n.path, n.header, false, true)
+	t, err := n.open()
 	if err != nil {
 		return nil, noSplit, nil, err
 	}

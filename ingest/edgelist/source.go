@@ -34,6 +34,7 @@ type Source struct {
 	kinds    kinds
 	remarks  []string
 	classes  *classes // of labels of events
+	made     *Made    // the form of a graph that another reader opened; nil: tables in files
 	features *featureMap
 	ids      []int64 // of the nodes that edges name, ascending, for the map of features; nil when they are 0…n-1
 	nodes    int64
@@ -51,7 +52,7 @@ func Open(path string, o Options) (*Source, error) {
 	if len(o.Ends) > 0 {
 		o.Src, o.Dst, o.Weight = o.Ends[0], o.Ends[1], strings.Join(o.Ends[2:], "")
 	}
-	s := &Source{o: o, forgive: lines.NewTolerance(o.SkipBad)}
+	s := &Source{o: o}
 	var err error
 	if s.files, err = findFiles(path); err != nil {
 		return nil, err
@@ -61,27 +62,36 @@ func Open(path string, o Options) (*Source, error) {
 			return nil, err
 		}
 	}
-	if s.kept, err = s.o.keptColumns(); err != nil {
+	if err := s.open(); err != nil {
 		return nil, err
-	}
-	if err := s.sampleEdges(); err != nil {
-		return nil, err
-	}
-	if o.Nodes != "" {
-		if s.table, err = openNodes(&s.o); err != nil {
-			return nil, err
-		}
-		s.text = s.text || o.IDType != "int" && s.table.text
-		s.table.text, s.table.forgive = s.text, s.forgive
-	}
-	if o.Features != "" {
-		if s.text {
-			return nil, fmt.Errorf("%s: its ids are text, and {node_features} is a map from integers; if they are integers, say "+
-				"{id_type} int", s.files[0])
-		}
-		s.features = &featureMap{path: o.Features}
 	}
 	return s, nil
+}
+
+// open reads the first rows of the files.
+func (s *Source) open() (err error) {
+	s.forgive = lines.NewTolerance(s.o.SkipBad)
+	if s.kept, err = s.o.keptColumns(); err != nil {
+		return err
+	}
+	if err := s.sampleEdges(); err != nil {
+		return err
+	}
+	if s.o.Nodes != "" {
+		if s.table, err = openNodes(&s.o, s.made); err != nil {
+			return err
+		}
+		s.text = s.text || s.o.IDType != "int" && s.table.text
+		s.table.text, s.table.forgive = s.text, s.forgive
+	}
+	if s.o.Features != "" {
+		if s.text {
+			return fmt.Errorf("%s: its ids are text, and {node_features} is a map from integers; if they are integers, say "+
+				"{id_type} int", s.files[0])
+		}
+		s.features = &featureMap{path: s.o.Features}
+	}
+	return nil
 }
 
 // sampleEdges reads the first rows of each file. It refuses a file that lacks a column before
@@ -99,13 +109,16 @@ func (s *Source) sampleEdges() error {
 			return err
 		}
 	}
-	if s.edges == 0 && s.o.Nodes == "" {
+	if s.edges == 0 && s.o.Nodes == "" && s.made == nil {
 		return errors.New(s.files[0] + ": there are no edges in it, and no {nodes} to know the nodes from")
 	}
 	if s.text = s.o.IDType == "text" || s.o.IDType != "int" && s.sample.text(); s.text && s.o.Count > 0 {
 		return fmt.Errorf("%s: its ids are text, and {node_count} is of nodes whose ids are integers from 0; leave it out", s.files[0])
 	}
 	for _, path := range s.files {
+		if s.made != nil {
+			break
+		}
 		if err := errors.Join(s.refuseCounts(path), s.refuseTriples(path)); err != nil {
 			return err
 		}
@@ -212,6 +225,10 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 		if len(s.table.features) > 0 {
 			schema.Tables = []ingest.Table{{Name: "feat", NodeType: "node", Dim: len(s.table.features)}}
 		}
+	case s.made != nil:
+		if node.Count = s.made.Count; s.made.First != 0 {
+			node.IDs = ingest.IntIDs
+		}
 	case s.text:
 		node.IDs, node.Gathered = ingest.TextIDs, true
 	case s.o.Count > 0:
@@ -237,6 +254,12 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 		} else {
 			schema.Skipped = append(schema.Skipped, fmt.Sprintf("%s: the count of %d nodes: there is an id %d, so the nodes are those "+
 				"that edges name", s.files[0], s.declared, largest))
+		}
+	}
+	if s.made != nil {
+		schema.Undirected = s.made.Undirected
+		if s.o.SkipBad == 0 && s.made.Rows >= 0 {
+			to.Edges = s.made.Rows * max(s.made.Each, 1)
 		}
 	}
 	s.nodes = node.Count
@@ -340,7 +363,7 @@ func name(path string) string {
 		path = abs // "." has no name
 	}
 	base := filepath.Base(path)
-	for _, ext := range []string{".gz", ".zst", ".csv", ".tsv", ".txt", ".edges", ".el", ".parquet", ".pq"} {
+	for _, ext := range []string{".gz", ".zst", ".csv", ".tsv", ".txt", ".edges", ".el", ".parquet", ".pq", ".mtx", ".graphml", ".xml", ".json", ".tar", ".tgz", ".zip"} {
 		if cut := strings.TrimSuffix(base, ext); cut != "" {
 			base = cut
 		}
@@ -353,6 +376,9 @@ func name(path string) string {
 func (s *Source) NodeIDs(ctx context.Context, nodeType int, emit func(ingest.IDChunk) error) error {
 	if nodeType != 0 {
 		panic("edgelist: no such node type")
+	}
+	if s.table == nil && s.made != nil {
+		return s.countedIDs(ctx, emit)
 	}
 	if s.table == nil && s.ids == nil {
 		panic("edgelist: the nodes have no list")
@@ -500,7 +526,12 @@ func (s *Source) MissingRows(table int) int64 {
 }
 
 // Remarks returns the assumptions that the last reading of the edges made.
-func (s *Source) Remarks() []string { return s.remarks }
+func (s *Source) Remarks() []string {
+	if s.made == nil {
+		return s.remarks
+	}
+	return append(slices.Clone(s.made.Remarks), s.remarks...)
+}
 
 // isRange reports whether err is of a number that is too large, not of text that is no number.
 func isRange(err error) bool { return errors.Is(err, strconv.ErrRange) }

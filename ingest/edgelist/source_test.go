@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 	"github.com/gnnstore/gnnstore/store"
 )
@@ -153,8 +154,8 @@ func TestFolder(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	for name, want := range map[string]string{
-		"g.adjlist": "an adjacency list by its name", "g.adjlist.gz": "an adjacency list by its name", "G.MTX": "a matrix in the Matrix Market format by its name",
-		"g.metis": "a graph of METIS by its name", "g.gml": "a graph in GML by its name",
+		"g.adjlist": "an adjacency list, a node and", "g.adjlist.gz": "an adjacency list, a node and", "G.MTX": "a matrix in the Matrix Market format by its name",
+		"g.metis": "a graph of METIS, the neighbours", "g.graphml": "a graph in GraphML by its name",
 	} {
 		path := filepath.Join(files{name: "1 2\n2 3\n"}.write(t), name)
 		_, err := Open(path, Options{})
@@ -595,16 +596,16 @@ func TestRefuses(t *testing.T) {
 		{files{"edges.csv": "\"a b\" c\n"}, Options{}, `DIR/edges.csv: line 1, column 1: "\"a" opens a quote, and blanks part cells, in quotes too; use another delimiter`},
 		{files{"edges.csv": "src,dst\n0,1\n2,0,7\n"}, Options{}, "DIR/edges.csv: line 3: found 3 columns, and the first row has 2, parted by commas; mend the row, or pass over it with {skip_bad}"},
 		{files{"edges.csv": "0\t1\t5\n1\t2\t5\n2\t0\n"}, Options{}, "DIR/edges.csv: line 3: found 2 columns, and the first row has 3, parted by tabs; an adjacency list, a node and its neighbours a row, is not read: write a row an edge"},
-		{files{"edges.csv": "0 1 2 3\n1 2\n2 0 1\n"}, Options{}, "DIR/edges.csv: line 2: found 2 columns, and the first row has 4, parted by blanks; an adjacency list, a node and its neighbours a row, is not read: write a row an edge"},
+		{files{"edges.csv": "0 1 2 3\n1 2\n2 0 1\n"}, Options{}, "DIR/edges.csv: line 2: found 2 columns, and the first row has 4, parted by blanks; ADJLIST"},
 		{files{"edges.csv": "3 2\n1 2 0.5\n2 3 0.5\n"}, Options{}, "DIR/edges.csv: line 2: found 3 columns, and the first row has 2, parted by blanks; mend the row, or pass over it with {skip_bad}"},
-		{files{"edges.csv": "3 3\n2 3 4\n1\n2\n"}, Options{}, "DIR/edges.csv: line 2: found 3 columns, and the first row has 2, parted by blanks; if the first row counts nodes and edges, say {header} yes; an adjacency list, a node and its neighbours a row, is not read: write a row an edge"},
+		{files{"edges.csv": "3 3\n2 3 4\n1\n2\n"}, Options{}, "DIR/edges.csv: line 2: found 3 columns, and the first row has 2, parted by blanks; if the first row counts nodes and edges, say {header} yes; ADJLIST"},
 		{files{"edges.csv": "34 3\n1 2\n2 34\n3 1\n"}, Options{}, "DIR/edges.csv: line 1: 34 and 3 count what follows, 3 rows without an id beyond 34, or are an edge; say {header} yes to pass over them, or {header} no"},
 		{files{"edges.csv": "0,\"1\"2\n"}, Options{}, `DIR/edges.csv: line 1, column 2: "2" follows the closing quote; double the quotes inside the cell`},
 		{files{"edges.csv": "0,\x001\n"}, Options{}, "DIR/edges.csv: line 1: the file is not text: it holds a zero byte, as a file does that a crash cut short; make it again"},
 		{files{"edges.csv": "0,1\n0,\x001\n"}, Options{}, `DIR/edges.csv: line 2: the file is not text: it holds a zero byte, as a file does that a crash cut short; make it again`},
 		{files{"edges.csv": "0,1\n" + strings.Repeat("7", 17<<20)}, Options{}, "DIR/edges.csv: line 2: longer than 16777216 bytes; is this a table?"},
 		{files{"edges.csv": zipped("0,1\n2,3\n")[:30]}, Options{}, "DIR/edges.csv: truncated or damaged download (unexpected EOF); fetch it again"},
-		{files{"edges.csv": "{\"0\": [1]}"}, Options{}, "DIR/edges.csv: line 1: it starts with {: JSON or a web page, and a table is expected"},
+		{files{"edges.csv": "{\"0\": [1]}"}, Options{}, "DIR/edges.csv: line 1: it starts with {: JSON or a web page, and a table is expected; a graph in node-link JSON is read by gnnstore ingest nodelink DIR/edges.csv"},
 		{files{"edges.csv": "PK\x03\x04"}, Options{}, "DIR/edges.csv: a zip archive; unpack it first and name the file inside"},
 		{files{"edges.csv": "a,b\n0,1\n"}, Options{Src: "c"}, "DIR/edges.csv: {src} c: there is no such column; there are a, b"},
 		{files{"edges.csv": "0,1\n"}, Options{Dst: "3"}, "DIR/edges.csv: {dst} 3: the table has no header, so columns go by number, from 1 to 2"},
@@ -634,7 +635,8 @@ func TestRefuses(t *testing.T) {
 	} {
 		dir := c.f.write(t)
 		_, err := read(dir, c.o)
-		require.EqualError(t, err, strings.ReplaceAll(c.want, "DIR", dir), "%q", c.f)
+		want := strings.ReplaceAll(strings.ReplaceAll(c.want, "ADJLIST", lines.Adjacency(filepath.Join(dir, "edges.csv"))), "DIR", dir)
+		require.EqualError(t, err, want, "%q", c.f)
 	}
 	_, err := Open(filepath.Join(t.TempDir(), "none"), Options{})
 	require.ErrorIs(t, err, os.ErrNotExist)

@@ -35,15 +35,19 @@ type table struct {
 	bipartite bool     // a comment before the table says so
 	anyText   bool     // the user said that ids are text, so 1.24E+11 may be one
 
-	packed *parquet.File // what the text is made from; else nil
+	source io.Closer // what the text is made from; else nil
+	made   string    // what messages call a row, or each rows, of a made table of commas: "node"; else ""
+	each   int64
+
+	numbered bool // ids are numbers of the file's, and never texts
 }
 
 // Close closes the file.
 func (t *table) Close() error {
 	err := t.Scanner.Close()
-	if t.packed != nil {
-		err = errors.Join(err, t.packed.Close())
-		t.packed = nil
+	if t.source != nil {
+		err = errors.Join(err, t.source.Close())
+		t.source = nil
 	}
 	return err
 }
@@ -86,12 +90,11 @@ func (t *table) judge(forgive *lines.Tolerance, err error) error {
 	if !ok {
 		return err
 	}
-	if err = wrong.err; wrong.column > 0 {
-		err = fmt.Errorf("%s: line %d, column %d: %w", t.Name(), t.at, wrong.column, err)
-	} else {
-		err = fmt.Errorf("%s: line %d: %w", t.Name(), t.at, err)
-	}
+	err = fmt.Errorf("%s: %s: %w", t.Name(), t.place(t.at, wrong.column), wrong.err)
 	refused := err
+	if t.made != "" {
+		return forgive.Forgive(t.Name()+" "+t.made, t.at, err)
+	}
 	if t.Line() == t.at { // a bad row of several lines may have swallowed good ones
 		refused = forgive.Forgive(t.Name(), t.at, err)
 	}
@@ -105,6 +108,21 @@ func (t *table) judge(forgive *lines.Tolerance, err error) error {
 	return refused
 }
 
+// place names a row and a column of it, from 1, for messages; column 0 leaves it out.
+func (t *table) place(at int64, column int) string {
+	row := fmt.Sprintf("line %d", at)
+	if t.made != "" {
+		row = fmt.Sprintf("%s %d", t.made, at)
+	}
+	switch {
+	case column == 0:
+		return row
+	case t.made != "" && column <= len(t.header):
+		return fmt.Sprintf("%s, attribute %s", row, clipText(t.header[column-1]))
+	}
+	return fmt.Sprintf("%s, column %d", row, column)
+}
+
 // openTable opens a file and reads its first row. Comments after that are passed over in an edge
 // list whose ids are not text, since no row of it can start as they do.
 func openTable(path, header string, edges, text bool) (*table, error) {
@@ -112,7 +130,10 @@ func openTable(path, header string, edges, text bool) (*table, error) {
 	var err error
 	if isParquet(path) {
 		header = "yes"
-		t.Scanner, t.packed, err = openParquet(path)
+		var packed *parquet.File
+		if t.Scanner, packed, err = openParquet(path); err == nil {
+			t.source = packed
+		}
 	} else {
 		t.Scanner, err = lines.Open(path)
 	}
@@ -139,7 +160,11 @@ func (t *table) start(header string) error {
 	}
 	switch line[0] {
 	case '{', '[', '<':
-		return t.Errorf("it starts with %c: JSON or a web page, and a table is expected", line[0])
+		say := ""
+		if line[0] == '{' {
+			say = "; a graph in node-link JSON is read by gnnstore ingest nodelink " + t.Name()
+		}
+		return t.Errorf("it starts with %c: JSON or a web page, and a table is expected%s", line[0], say)
 	}
 	cells, err := t.begin(line)
 	if err != nil {
@@ -204,7 +229,9 @@ func isEvent(cells [][]byte) bool {
 
 // begin reads a row as the first, by which the others are cut, and leaves it to be read again.
 func (t *table) begin(line []byte) (cells [][]byte, err error) {
-	t.delim, t.sep = delimiter(line)
+	if t.delim, t.sep = delimiter(line); t.made != "" {
+		t.delim, t.sep = ',', []byte{','}
+	}
 	t.first, t.at = t.Line(), t.Line()
 	if line, err = t.whole(line); err != nil {
 		return nil, err
@@ -259,7 +286,10 @@ func (t *table) row() ([]byte, error) {
 		return line, nil
 	}
 	line, err := t.line()
-	if t.at = t.Line(); err != nil {
+	if t.at = t.Line(); t.made != "" {
+		t.at = (t.rows + t.each - 1) / t.each
+	}
+	if err != nil {
 		return nil, err
 	}
 	return t.whole(line)
@@ -339,7 +369,9 @@ func (t *table) ragged(cells [][]byte) error {
 		numbers = numbers && whole
 	}
 	if numbers {
-		remedy = "an adjacency list, a node and its neighbours a row, is not read: write a row an edge"
+		if remedy = "an adjacency list, a node and its neighbours a row, is not read: write a row an edge"; t.delim == ' ' {
+			remedy = lines.Adjacency(t.Name())
+		}
 		if t.counts != nil && t.rows == 2 {
 			remedy = "if the first row counts nodes and edges, say {header} yes; " + remedy
 		}
@@ -611,6 +643,8 @@ func (t *table) id(cells [][]byte, column int) (int64, error) {
 	switch {
 	case len(cell) == 0:
 		return 0, bad(column+1, "an id is missing")
+	case t.numbered:
+		return 0, bad(column+1, "%q is no number of a node", lines.Clip(cell))
 	case lines.Rounded(cell):
 		return 0, bad(column+1, roundedID, lines.Clip(cell))
 	case lines.Zeros(cell):

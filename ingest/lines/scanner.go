@@ -40,12 +40,14 @@ type Scanner struct {
 }
 
 // Open opens a file, compressed or not.
-func Open(path string) (*Scanner, error) {
+func Open(path string) (*Scanner, error) { return open(path, Foreign) }
+
+func open(path string, refuse refusal) (*Scanner, error) {
 	f, err := store.OpenFile(path)
 	if err != nil {
 		return nil, err
 	}
-	s, err := New(path, f)
+	s, err := unpack(path, f, refuse)
 	if err != nil {
 		f.Close()
 		return nil, err
@@ -61,14 +63,23 @@ func OpenBytes(path string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	return inflated{s}, nil
+	return unpacked{s}, nil
 }
 
-type inflated struct{ s *Scanner }
+// OpenAny opens a file as OpenBytes does, and takes also the formats that are no tables.
+func OpenAny(path string) (io.ReadCloser, error) {
+	s, err := open(path, func(string, []byte) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	return unpacked{s}, nil
+}
 
-func (i inflated) Close() error { return i.s.Close() }
+type unpacked struct{ s *Scanner }
 
-func (i inflated) Read(b []byte) (int, error) {
+func (i unpacked) Close() error { return i.s.Close() }
+
+func (i unpacked) Read(b []byte) (int, error) {
 	n, err := i.s.r.Read(b)
 	if err != nil && err != io.EOF {
 		err = damaged(i.s.name, err)
@@ -78,20 +89,26 @@ func (i inflated) Read(b []byte) (int, error) {
 
 // New scans r, which holds text, or text that gzip or zstd packed: the first bytes tell. The name
 // is for messages.
-func New(name string, r io.Reader) (*Scanner, error) {
-	in, head, err := peek(name, r)
+func New(name string, r io.Reader) (*Scanner, error) { return unpack(name, r, Foreign) }
+
+func unpack(name string, r io.Reader, refuse refusal) (*Scanner, error) {
+	in, head, err := peek(name, r, refuse)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
-		return inflate(name, in)
+		return inflate(name, in, refuse)
 	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			return nil, damaged(name, err)
 		}
-		s := scan(name, z, true)
+		s, err := inflated(name, z, refuse)
+		if err != nil {
+			z.Close()
+			return nil, err
+		}
 		s.close = append(s.close, func() error { z.Close(); return nil })
 		return s, nil
 	}
@@ -101,7 +118,7 @@ func New(name string, r io.Reader) (*Scanner, error) {
 // NewChecked scans r, whose text is not packed any more: r inflates and checks it, as a member of a
 // zip archive does.
 func NewChecked(name string, r io.Reader) (*Scanner, error) {
-	in, _, err := peek(name, r)
+	in, _, err := peek(name, r, Foreign)
 	if err != nil {
 		return nil, err
 	}
@@ -120,37 +137,49 @@ func NewMade(name string, r io.Reader) (*Scanner, error) {
 
 // NewGzip scans r, which must be gzipped.
 func NewGzip(name string, r io.Reader) (*Scanner, error) {
-	in, head, err := peek(name, r)
+	in, head, err := peek(name, r, Foreign)
 	if err != nil {
 		return nil, err
 	}
 	if !bytes.HasPrefix(head, []byte{0x1f, 0x8b}) {
 		return nil, fmt.Errorf("%s: not a gzip file: it starts with %q; fetch it again, or compress it", name, start(in))
 	}
-	return inflate(name, in)
+	return inflate(name, in, Foreign)
 }
 
-func peek(name string, r io.Reader) (*bufio.Reader, []byte, error) {
+func peek(name string, r io.Reader, refuse refusal) (*bufio.Reader, []byte, error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	head, err := in.Peek(foreignBytes)
 	switch {
 	case len(head) == 0 && err == io.EOF:
 		return nil, nil, fmt.Errorf("%s: the file is empty; fetch it again", name)
-	case err != nil && err != io.EOF:
+	case len(head) == 0 && err != nil:
 		return nil, nil, damaged(name, err)
 	}
-	if err := refuseForeign(name, head); err != nil {
+	if err := refuse(name, head); err != nil {
 		return nil, nil, err
 	}
 	return in, head, nil
 }
 
-func inflate(name string, in io.Reader) (*Scanner, error) {
+type refusal = func(name string, head []byte) error
+
+func inflate(name string, in io.Reader, refuse refusal) (*Scanner, error) {
 	z, err := gzip.NewReader(in)
 	if err != nil {
 		return nil, damaged(name, err)
 	}
-	return scan(name, z, true), nil
+	return inflated(name, z, refuse)
+}
+
+// inflated scans what z inflates, unless its first bytes are refused. Damage shows later.
+func inflated(name string, z io.Reader, refuse refusal) (*Scanner, error) {
+	in := bufio.NewReaderSize(z, foreignBytes)
+	head, _ := in.Peek(foreignBytes)
+	if err := refuse(name, head); err != nil {
+		return nil, err
+	}
+	return scan(name, in, true), nil
 }
 
 func scan(name string, r io.Reader, packed bool) *Scanner {
