@@ -115,6 +115,9 @@ func folder(path string, inside bool) (format, why string, err error) {
 			return f.format, name + ": " + f.say, nil
 		}
 	}
+	if slices.Contains(names, "meta.yaml") && hasKey(head(filepath.Join(path, "meta.yaml")), "edge_data") {
+		return "", "", &only{"meta.yaml", "table", "meta.yaml: a CSVDataset of DGL"}
+	}
 	if schemas := ofKind(names, ".yaml", ".yml"); len(schemas) > 0 {
 		if f, _, _ := file(filepath.Join(path, schemas[0])); f == "table" {
 			return "", "", fmt.Errorf("%s: %s describes a graph of tables; name this file", path, schemas[0])

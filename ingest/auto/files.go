@@ -72,6 +72,8 @@ func file(path string) (format, why string, err error) {
 		switch {
 		case name == "metadata.yaml" && (hasKey(start, "graph") || hasKey(start, "graph_topology")):
 			return "graphbolt", name + ": a GraphBolt dataset", nil
+		case hasKey(start, "edge_data"):
+			return "table", name + ": a CSVDataset of DGL", nil
 		case hasKey(start, "nodes") || hasKey(start, "edges"):
 			return "table", name + ": a schema of tables", nil
 		}

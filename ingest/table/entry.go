@@ -300,8 +300,8 @@ func number(v *value) (float64, error) {
 	return 0, fmt.Errorf("%v is not a finite number of 32 bits", f)
 }
 
-// appendNumbers appends a cell that is a number, a list of numbers, or numbers parted by
-// semicolons.
+// appendNumbers appends a cell that is a number, a list of numbers, or numbers parted by semicolons
+// or by commas.
 func appendNumbers(dst []float32, v *value) ([]float32, error) {
 	switch {
 	case v.Kind == parquet.List:
@@ -313,17 +313,24 @@ func appendNumbers(dst []float32, v *value) ([]float32, error) {
 		}
 		return dst, nil
 	case v.Kind == parquet.Text && strings.IndexByte(string(v.Text), ';') >= 0:
-		for part := range strings.SplitSeq(strings.TrimSuffix(string(v.Text), ";"), ";") {
-			f, err := number(&value{Kind: parquet.Text, Text: []byte(strings.TrimSpace(part))})
-			if err != nil {
-				return dst, err
-			}
-			dst = append(dst, float32(f))
-		}
-		return dst, nil
+		return appendParts(dst, strings.TrimSuffix(string(v.Text), ";"), ";")
+	case v.Kind == parquet.Text && isVector(v.Text):
+		return appendParts(dst, string(v.Text), ",")
 	}
 	f, err := number(v)
 	return append(dst, float32(f)), err
+}
+
+// appendParts appends the numbers of a text, which sep parts.
+func appendParts(dst []float32, text, sep string) ([]float32, error) {
+	for part := range strings.SplitSeq(text, sep) {
+		f, err := number(&value{Kind: parquet.Text, Text: []byte(strings.TrimSpace(part))})
+		if err != nil {
+			return dst, err
+		}
+		dst = append(dst, float32(f))
+	}
+	return dst, nil
 }
 
 // measure finds how many numbers the cells of features hold: most cells of the first rows.

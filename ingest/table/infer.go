@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -34,6 +35,12 @@ const (
 // for a person to read and correct. Comments give the reason for each guess. The result belongs
 // into dir.
 func Infer(dir string) ([]byte, error) {
+	meta := filepath.Join(dir, "meta.yaml")
+	if text, err := os.ReadFile(meta); err == nil && len(text) <= maxSchema {
+		if made, err := dglSchema(meta, text); made != nil || err != nil {
+			return made, err
+		}
+	}
 	groups, err := findTables(dir)
 	if err != nil {
 		return nil, err
@@ -251,7 +258,11 @@ func (c *guessed) numeric(rows int) bool {
 
 // sampleTable reads the first rows.
 func sampleTable(dir string, paths []string) (*inferred, error) {
-	t := &inferred{dir: dir, files: relative(dir, paths), form: sniff(paths[0])}
+	return sampleForm(dir, paths, sniff(paths[0]))
+}
+
+func sampleForm(dir string, paths []string, f form) (*inferred, error) {
+	t := &inferred{dir: dir, files: relative(dir, paths), form: f}
 	base := filepath.Base(t.files[0])
 	base, _, _ = strings.Cut(base, ".")
 	stem := strings.Trim(digits.ReplaceAllString(base, ""), "_-. ")

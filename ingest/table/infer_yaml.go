@@ -331,7 +331,7 @@ func (e *inferredEdges) write(b *bytes.Buffer) {
 	if e.foreign {
 		return
 	}
-	var passed []string
+	var passed, features []string
 	weight, time := "", ""
 	for _, c := range e.columns {
 		name := strings.ToLower(c.name)
@@ -341,9 +341,14 @@ func (e *inferredEdges) write(b *bytes.Buffer) {
 			weight = c.key()
 		case time == "" && (c.is("time", "ts", "t", "date", "unixtime") || strings.Contains(name, "timestamp")) && c.integer(e.rows):
 			time = c.key()
+		case c.lists == e.rows && c.numeric(e.rows):
+			features = append(features, c.key())
 		default:
 			passed = append(passed, c.key())
 		}
+	}
+	if len(features) > 0 {
+		fmt.Fprintf(b, "    features: %s # lists of numbers\n", quotes(features))
 	}
 	if weight != "" {
 		fmt.Fprintf(b, "    weight: %s # by its name\n", quote(weight))

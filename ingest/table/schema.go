@@ -102,7 +102,7 @@ func (m *matrix) width() (dim int) {
 // readSchema reads a schema file. Unless anywhere is set, its paths must stay in its folder.
 func readSchema(path string, anywhere bool) (*schema, error) {
 	d := &document{path: path, anywhere: anywhere}
-	top := d.open("name", "nodes", "edges")
+	top := d.open([]string{"name", "nodes", "edges"}, dglSchema)
 	s := &schema{path: path, name: store.CleanName(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))}
 	if w := top.word("name"); w.set() {
 		if s.name = store.CleanName(w.text); s.name != w.text {

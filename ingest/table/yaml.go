@@ -37,8 +37,9 @@ type word struct {
 
 func (w word) set() bool { return w.line > 0 }
 
-// open reads the document; known are the keys of its top.
-func (d *document) open(known ...string) *object {
+// open reads the document; known are the keys of its top. other returns the schema that a document
+// in another form is read by, nil of one that is a schema itself.
+func (d *document) open(known []string, other func(path string, text []byte) ([]byte, error)) *object {
 	f, err := store.OpenFile(d.path)
 	if err != nil {
 		d.err = err
@@ -53,6 +54,15 @@ func (d *document) open(known ...string) *object {
 	if err != nil {
 		d.err = err
 		return &object{doc: d}
+	}
+	made, err := other(d.path, text[:n])
+	if err != nil {
+		d.err = err
+		return &object{doc: d}
+	}
+	if made != nil {
+		d.path += ", as {infer} writes it"
+		return d.parse(made, known...)
 	}
 	return d.parse(text[:n], known...)
 }
