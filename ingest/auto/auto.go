@@ -93,7 +93,7 @@ var findings = []finding{
 	{[]string{"dataset.yaml", "edges/train_edges.bin"}, "",
 		"what Marius preprocessed, which is not read; name the graph that it was made from"},
 	{[]string{"metadata.json", "edge_data"}, "", "a chunked graph of DGL, which is not read"},
-	{[]string{"*_edgelist*.csv"}, "", "a temporal graph of TGB by its name, without the negatives; if it is, say gnnstore ingest tgb"},
+	{[]string{"tgb*_edgelist*.csv"}, "", "a temporal graph of TGB by its name, without the negatives; if it is, say gnnstore ingest tgb"},
 }
 
 // folder looks for what only one format has, and then at the things inside one by one.
@@ -112,8 +112,11 @@ func folder(path string, inside bool) (format, why string, err error) {
 		case f.format == "":
 			return "", "", fmt.Errorf("%s: %s: %s", path, name, f.say)
 		default:
-			return f.format, name + ": " + f.say, nil
+			return f.format, name + ": " + f.say + without(path, f.format), nil
 		}
+	}
+	if err := incomplete(path); err != nil {
+		return "", "", err
 	}
 	if slices.Contains(names, "meta.yaml") && hasKey(head(filepath.Join(path, "meta.yaml")), "edge_data") {
 		return "", "", &only{"meta.yaml", "table", "meta.yaml: a CSVDataset of DGL"}
@@ -127,6 +130,9 @@ func folder(path string, inside bool) (format, why string, err error) {
 		if strings.HasPrefix(n, "edge") {
 			return "npy", n + ": a folder of arrays", nil
 		}
+	}
+	if err := properties(path, names); err != nil {
+		return "", "", err
 	}
 	if f, why, ok := parts(path, names, dirs); ok {
 		return f, why, nil

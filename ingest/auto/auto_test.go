@@ -12,6 +12,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/ingest"
 )
 
 // folderOf writes files by path; a name that ends in a slash is a folder.
@@ -67,11 +69,11 @@ func TestFolders(t *testing.T) {
 		{"graphbolt", "metadata.yaml: a GraphBolt dataset", map[string]string{"metadata.yaml": "graph:\n", "edges.csv": "0,1\n"}},
 		{"graphbolt", "preprocessed/metadata.yaml: a preprocessed GraphBolt dataset", map[string]string{"preprocessed/metadata.yaml": "x"}},
 		{"hgb", "node.dat: a graph of the Heterogeneous Graph Benchmark", map[string]string{"node.dat": "x", "link.dat": "x", "label.dat": "x"}},
-		{"planetoid", "ind.cora.graph: the files of a citation graph", map[string]string{"ind.cora.graph": "x", "ind.cora.allx": "x"}},
-		{"graphsaint", "adj_full.npz: a GraphSAINT folder", map[string]string{"adj_full.npz": "x", "role.json": "{}", "feats.npy": "x"}},
+		{"planetoid", "ind.cora.graph: the files of a citation graph, without ind.*.ally, ind.*.test.index, ind.*.x, ind.*.tx, ind.*.y, ind.*.ty", map[string]string{"ind.cora.graph": "x", "ind.cora.allx": "x"}},
+		{"graphsaint", "adj_full.npz: a GraphSAINT folder, without class_map.json", map[string]string{"adj_full.npz": "x", "role.json": "{}", "feats.npy": "x"}},
 		{"tgl", "edges.csv: a temporal graph of TGL", map[string]string{"edges.csv": ",src,dst,time,ext_roll\n", "ext_full.npz": "x"}},
 		{"tgl", "edges.csv: a temporal graph of TGL", map[string]string{"edges.csv": ",src,dst,time,ext_roll\n", "edge_features.pt": "x"}},
-		{"tgb", "tgbl-wiki_edgelist_v2.csv: a temporal graph of TGB", map[string]string{"tgbl-wiki_edgelist_v2.csv": "x", "tgbl-wiki_val_ns_v2.pkl": "x"}},
+		{"tgb", "tgbl-wiki_edgelist_v2.csv: a temporal graph of TGB, without *_test_ns*.pkl", map[string]string{"tgbl-wiki_edgelist_v2.csv": "x", "tgbl-wiki_val_ns_v2.pkl": "x"}},
 		{"tgn", "ml_wiki.csv: a temporal graph of TGN", map[string]string{"ml_wiki.csv": ",u,i,ts,label,idx\n", "ml_wiki.npy": "x"}},
 		{"npy", "edge_index.npy: a folder of arrays", map[string]string{"edge_index.npy": npy, "feat.npy": npy}},
 		{"csv", "part-1.csv and 1 more: the parts of an edge list", map[string]string{"part-1.csv": "0,1\n", "part-20.csv": "1,2\n", "_SUCCESS": ""}},
@@ -117,6 +119,53 @@ func TestFolders(t *testing.T) {
 	}
 }
 
+// TestIncomplete: a folder that lacks files of the format that others tell is refused with their
+// names, or they are named where the format can be read without them.
+func TestIncomplete(t *testing.T) {
+	for want, files := range map[string]map[string]string{
+		"node.dat: a graph of the Heterogeneous Graph Benchmark has link.dat, label.dat as well, and it is not there; fetch it again": {"node.dat": "x"},
+		"role.json: a GraphSAINT folder has adj_full.npz, feats.npy, class_map.json as well":                                          {"role.json": "{}"},
+		"ind.toy.graph: a citation graph has ind.*.allx, ":                                                                            {"ind.toy.graph": "x"},
+		"train.txt: a knowledge graph has valid.txt as well":                                                                          {"train.txt": "a\tb\tc\n", "test.txt": "a\tb\tc\n"},
+		"x_val_ns.pkl: a temporal graph of TGB has *_test_ns*.pkl, *_edgelist*.csv as well":                                           {"x_val_ns.pkl": "x"},
+	} {
+		dir := folderOf(t, files)
+		_, _, _, err := Recognise(dir)
+		require.ErrorContains(t, err, dir+": "+want)
+	}
+	_, format, why, err := Recognise(folderOf(t, map[string]string{"adj_full.npz": "x", "feats.npy": "x", "class_map.json": "{}"}))
+	require.NoError(t, err)
+	require.Equal(t, "graphsaint", format)
+	require.Equal(t, "adj_full.npz: a GraphSAINT folder, without role.json", why)
+}
+
+// TestOffers: what may be read in two ways, or needs a schema, is named with the ways.
+func TestOffers(t *testing.T) {
+	for _, header := range []string{"src dst unixtime", "source,target,weight,timestamp", "user_id,item_id,ts"} {
+		path := filepath.Join(folderOf(t, map[string]string{"e.csv": header + "\n"}), "e.csv")
+		_, _, _, err := Recognise(path)
+		require.ErrorAs(t, err, new(*ingest.Question))
+		require.ErrorContains(t, err, "gnnstore ingest events "+path+" OUT")
+		require.ErrorContains(t, err, "gnnstore ingest csv "+path+" OUT")
+	}
+	for system, header := range map[string]string{
+		"neo4j-admin": "personId:ID(Person),name,:LABEL", "APOC": `"_id","_labels","name","_start","_end","_type"`, "Neptune": "~id,~from,~to,~label",
+	} {
+		dir := folderOf(t, map[string]string{"a.csv": header + "\n1,2,3\n", "b.csv": "x,y,z\n"})
+		way := "a property graph by its header, of " + system + "; gnnstore ingest table {infer} " + dir
+		_, _, _, err := Recognise(dir)
+		require.ErrorContains(t, err, dir+": a.csv: "+way)
+		_, _, _, err = Recognise(filepath.Join(dir, "a.csv"))
+		require.ErrorContains(t, err, way)
+	}
+	at, format, _, err := Recognise(folderOf(t, map[string]string{"meta.yaml": "dataset_name: x\nedge_data:\n- file_name: e.csv\n", "e.csv": "src_id,dst_id\n1,2\n"}))
+	require.NoError(t, err)
+	require.Equal(t, "table", format)
+	require.Equal(t, "meta.yaml", filepath.Base(at))
+	_, _, _, err = Recognise(folderOf(t, map[string]string{"coins_edgelist.csv": "a1,a2\n1,2\n", "coins_classes.csv": "1,2\n"}))
+	require.ErrorContains(t, err, "or describe them all: gnnstore ingest table {infer} ")
+}
+
 func TestFiles(t *testing.T) {
 	z, err := zstd.NewWriter(nil)
 	require.NoError(t, err)
@@ -155,7 +204,7 @@ func TestFiles(t *testing.T) {
 		{"g.txt.gz", gzipped(t, "0 1\n"), "csv", `g.txt.gz: an edge list, whose first row is "0 1"`},
 		{"g.tsv.zst", string(z.EncodeAll([]byte("0\t1\n"), nil)), "csv", `g.tsv.zst: an edge list, whose first row is "0\t1"`},
 		{"g.csv", "edge_id,u,v\n7,0,1\n", "csv", `g.csv: an edge list, whose columns are "edge_id,u,v"`},
-		{"g.csv", "t,src,dst,\"a\nb\"\n7,0,1,x\n", "csv", `g.csv: an edge list, whose columns are "t,src,dst,\"a"`},
+		{"g.csv", "k,src,dst,\"a\nb\"\n7,0,1,x\n", "csv", `g.csv: an edge list, whose columns are "k,src,dst,\"a"`},
 		{"ratings.dat", "1::2::5\n", "csv", `ratings.dat: an edge list, whose first row is "1::2::5"`},
 		{"g.txt", "1|2\n", "csv", `g.txt: an edge list, whose first row is "1|2"`},
 		{"g.tsv", "ann\tbob\n", "csv", `g.tsv: an edge list with text for ids, whose first row is "ann\tbob"`},

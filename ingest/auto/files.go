@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/edgelist"
 	"github.com/gnnstore/gnnstore/ingest/lines"
+	"github.com/gnnstore/gnnstore/ingest/table"
 	"github.com/gnnstore/gnnstore/ingest/torch"
 	"github.com/gnnstore/gnnstore/store"
 )
@@ -245,6 +248,11 @@ func text(path string) (format, why string, err error) {
 		return "tgn", fmt.Sprintf("%s: a temporal graph of TGN, whose columns are %q", name, lines.Clip([]byte(first))), nil
 	case strings.HasPrefix(low, "user_id,item_id,timestamp"):
 		return "jodie", fmt.Sprintf("%s: a temporal graph of JODIE, whose header is %q", name, lines.Clip([]byte(first))), nil
+	case table.PropertyGraph(cells) != "":
+		return refuse("%s", propertyWay(table.PropertyGraph(cells), filepath.Dir(path)))
+	case timed(cells):
+		return "", "", ingest.Ask("%s: is it a graph or a stream of events? Its columns are %q: gnnstore ingest csv %s OUT reads a graph, and "+
+			"gnnstore ingest events %s OUT a stream in the order of times", path, lines.Clip([]byte(first)), path, path)
 	case len(cells) < 2:
 		return refuse("its first row has one column (%s), and an edge has two ids; if it counts edges, say gnnstore ingest csv {header} yes", lines.Clip([]byte(first)))
 	case numbers == 2:
@@ -257,4 +265,10 @@ func text(path string) (format, why string, err error) {
 	}
 	return refuse("a table of %d columns (%s), of which nobody knows which are ids; name those of an edge list by gnnstore ingest csv "+
 		"{columns} SRC,DST[,WEIGHT], or describe the table: gnnstore ingest table {infer} %s writes a first schema", len(cells), lines.Clip([]byte(first)), filepath.Dir(path))
+}
+
+// timed reports whether a header names the ends of edges and a time.
+func timed(header []string) bool {
+	_, _, ends := edgelist.Ends(header)
+	return ends && slices.ContainsFunc(header, ingest.IsTimeName)
 }

@@ -103,6 +103,8 @@ func (s *Source) findAll() error {
 				s.schema.NoFeatures = none
 			case "class_map.json":
 				s.schema.NoLabels = none
+			case "role.json":
+				s.schema.Skipped = append(s.schema.Skipped, none+", which has the split")
 			}
 			continue
 		} else if err != nil {

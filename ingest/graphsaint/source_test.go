@@ -140,7 +140,7 @@ func TestVariants(t *testing.T) {
 	dir := bare.write(t)
 	g, err = read(dir)
 	require.NoError(t, err)
-	require.Equal(t, &ingest.Schema{Name: "four", NoFeatures: dir + ": no feats.npy in it", NoLabels: dir + ": no class_map.json in it", NodeTypes: []ingest.NodeType{{Name: "node", Count: 4}}, Relations: []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: 4}}}, g.Schema)
+	require.Equal(t, &ingest.Schema{Name: "four", NoFeatures: dir + ": no feats.npy in it", NoLabels: dir + ": no class_map.json in it", Skipped: []string{dir + ": no role.json in it, which has the split"}, NodeTypes: []ingest.NodeType{{Name: "node", Count: 4}}, Relations: []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: 4}}}, g.Schema)
 	require.Equal(t, []int64{0, 0, 1, 3}, g.Edges[0].Src)
 	require.Equal(t, []int64{1, 3, 0, 3}, g.Edges[0].Dst)
 
