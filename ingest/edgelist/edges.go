@@ -336,30 +336,41 @@ func (s *Source) eachEdgeOf(path string, out *edgeChunks) error {
 	}
 }
 
-// refuseCounts refuses a list whose first row may be the numbers of nodes and edges: as many rows
-// follow, and no id in them is larger. It reads on for as long as that is so.
+// refuseCounts asks about a list whose first row may be the numbers of nodes and edges, or the
+// rows, columns and entries of a matrix: as many rows follow, and no id in them is larger. It reads
+// on for as long as that is so.
 func (s *Source) refuseCounts(path string) error {
 	r, err := s.openEdges(path)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	if s.o.Header == "no" || r.header != nil || len(r.counts) != 2 || s.text {
+	if s.o.Header == "no" || r.header != nil || len(r.counts) < 2 || s.text || r.src != 0 || r.dst != 1 {
 		return nil
 	}
-	nodes, edges := r.counts[0], r.counts[1]
+	counts, said := slices.Clone(r.counts), list(texts(r.counts)) // before rows are read
+	nodes, edges := counts[:len(counts)-1], counts[len(counts)-1]
+	sources, destinations := nodes[0], nodes[len(nodes)-1] // one number, or rows and columns of a matrix
 	for n := int64(0); n <= edges+1; n++ {
 		c := ingest.EdgeChunk{Values: make([][]uint64, len(s.kept))}
 		err := r.next(&c)
 		switch {
 		case err == io.EOF && n == edges+1:
-			return fmt.Errorf("%s: line %d: %d and %d count what follows, %d rows without an id beyond %d, or are an edge; say {header} "+
-				"yes to pass over them, or {header} no", path, r.first, nodes, edges, edges, nodes)
-		case err != nil || n > 0 && max(c.Src[0], c.Dst[0]) > nodes:
+			return ingest.Ask("%s: line %d: %s count what follows, %d rows without an id beyond %s, or are an edge; say {header} yes to "+
+				"pass over them, or {header} no", path, r.first, said, edges, list(texts(nodes)))
+		case err != nil || n > 0 && (c.Src[0] > sources || c.Dst[0] > destinations):
 			return nil // what is wrong is told when all are read
 		}
 	}
 	return nil
+}
+
+// texts writes numbers.
+func texts(numbers []int64) (all []string) {
+	for _, n := range numbers {
+		all = append(all, strconv.FormatInt(n, 10))
+	}
+	return all
 }
 
 // plainPair reads the usual line: up to 18 digits, which cannot overflow and do not begin with

@@ -61,7 +61,7 @@ func (o *Options) edgeColumns(t *table) (src, dst int, err error) {
 		column *int
 	}{{o.Src, &src}, {o.Dst, &dst}} {
 		if end.name == "" && !named && t.header != nil && t.columns > 2 {
-			return 0, 0, fmt.Errorf("%s: which of the columns %s are the ends of edges? Their names do not tell, so say {columns} "+
+			return 0, 0, ingest.Ask("%s: which of the columns %s are the ends of edges? Their names do not tell, so say {columns} "+
 				"SRC,DST[,WEIGHT]", t.Name(), list(t.header))
 		}
 		if end.name == "" {

@@ -47,18 +47,22 @@ func (s *Source) findTime() error {
 			continue
 		}
 		if s.o.Time != "" {
-			return fmt.Errorf("%s: which of the columns %s is the time of an event? Several names could be, so say {time} COLUMN", t.Name(), list(t.header))
+			return ingest.Ask("%s: which of the columns %s is the time of an event? Several names could be, so say {time} COLUMN", t.Name(), list(t.header))
 		}
 		s.o.Time = strconv.Itoa(i + 1)
+	}
+	counting := ""
+	if t.counts != nil && t.columns < 3 {
+		counting = ", or {header} yes if this row counts nodes and events"
 	}
 	switch {
 	case s.o.Time != "":
 	case t.header == nil && t.columns == 3:
 		s.o.Time = "3"
 	case t.header == nil:
-		return fmt.Errorf("%s: which of its %d columns is the time of an event? No header tells, so say {time} with the number of the column", t.Name(), t.columns)
+		return ingest.Ask("%s: which of its %d columns is the time of an event? No header tells, so say {time} with the number of the column%s", t.Name(), t.columns, counting)
 	default:
-		return fmt.Errorf("%s: which of the columns %s is the time of an event? Their names do not tell, so say {time} COLUMN", t.Name(), list(t.header))
+		return ingest.Ask("%s: which of the columns %s is the time of an event? Their names do not tell, so say {time} COLUMN", t.Name(), list(t.header))
 	}
 	return nil
 }
@@ -83,7 +87,7 @@ func (r *edgeReader) double(cells [][]byte, c *keptColumn) (uint64, error) {
 		return 0, err
 	}
 	if missing(cell) {
-		return 0, bad(c.at+1, "an event's time is missing; mend the row, or pass over it with {skip_bad}")
+		return 0, bad(c.at+1, "an event's time is missing; %s", r.mend())
 	}
 	v, err := lines.Float(cell, 64)
 	switch {

@@ -362,21 +362,34 @@ func (t *table) cut(line []byte) ([][]byte, error) {
 
 // ragged is about a row that is longer or shorter than the first.
 func (t *table) ragged(cells [][]byte) error {
-	remedy := "mend the row, or pass over it with {skip_bad}"
+	remedy := t.mend()
 	numbers := t.edges && t.header == nil
 	for _, c := range cells {
 		_, whole := lines.Integer(c)
 		numbers = numbers && whole
 	}
+	counts := t.counts != nil && t.rows == 2 && t.header == nil
+	if counts && !numbers && len(cells) > t.columns {
+		remedy = "if the first row counts nodes and edges, say {header} yes; else " + remedy
+	}
 	if numbers {
 		if remedy = "an adjacency list, a node and its neighbours a row, is not read: write a row an edge"; t.delim == ' ' {
 			remedy = lines.Adjacency(t.Name())
 		}
-		if t.counts != nil && t.rows == 2 {
+		if counts {
 			remedy = "if the first row counts nodes and edges, say {header} yes; " + remedy
 		}
 	}
 	return bad(0, "found %d columns, and the first row has %d, parted by %s; %s", len(cells), t.columns, delimName[t.delim], remedy)
+}
+
+// mend is the remedy for a bad row. It may be passed over where others before it were good: else
+// all may be bad.
+func (t *table) mend() string {
+	if t.rows > 2 || t.header != nil && t.rows > 1 {
+		return "mend the row, or pass over it with {skip_bad}"
+	}
+	return "mend the row"
 }
 
 // Cells returns the cells of the first row of a text; nil when they cannot be told.
