@@ -188,8 +188,12 @@ func TestThreadsGiveTheSameBitsOnEdges(t *testing.T) {
 		c.EdgeSoftmaxOf(joint, []Tensor{scores, alpha}, make([]Tensor, 2), both)
 		c.EdgeSoftmaxOfGrad(djoint, []Tensor{dalpha, scores}, joint, both)
 		c.EdgeDotGrad(dq, dk, djoint[0], y, x, g, 0.5)
+		far, dfar, dnear := f(21, len(nbr), 1), f(22, dsts, cols), f(23, srcs, cols)
+		c.EdgeDistance(far, y, x, g, true, -1)
+		c.EdgeDistanceGrad(dfar, dnear, far, y, x, g, true, -1)
 		var got [][]float32
-		for _, t := range append([]Tensor{alpha, y, dalpha, dedge, dsrc, down, dx, da, scores, dq, dk}, append(joint, djoint...)...) {
+		all := []Tensor{alpha, y, dalpha, dedge, dsrc, down, dx, da, scores, dq, dk, far, dfar, dnear}
+		for _, t := range append(all, append(joint, djoint...)...) {
 			got = append(got, valuesOf(c, t))
 		}
 		if want == nil {

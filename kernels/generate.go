@@ -8,6 +8,7 @@ package kernels
 //go:generate go run -C _gen ./peak -out ../peak_amd64.s -stubs ../peak_stubs_amd64.go -pkg kernels
 //go:generate go run -C _gen ./aggregate -out ../aggregate_amd64.s -stubs ../aggregate_stubs_amd64.go -pkg kernels
 //go:generate go run -C _gen ./scores -out ../scores_amd64.s -stubs ../scores_stubs_amd64.go -pkg kernels
+//go:generate go run -C _gen ./distances -out ../distances_amd64.s -stubs ../distances_stubs_amd64.go -pkg kernels
 //go:generate go run -C _gen ./half -out ../half_amd64.s -stubs ../half_stubs_amd64.go -pkg kernels
 //go:generate go run -C _gen ./elementwise -out ../elementwise_amd64.s -stubs ../elementwise_stubs_amd64.go -pkg kernels
 //go:generate go run -C _gen ./addedges -out ../addedges_amd64.s -stubs ../addedges_stubs_amd64.go -pkg kernels

@@ -131,6 +131,9 @@ type routines struct {
 
 	edgeDot func(dst, q, k []float32, cols, heads int, start, end, nbr []uint32, scale float32)
 
+	edgeDistance     func(dst, q, k []float32, cols int, complex bool, start, end, nbr []uint32, scale float32)
+	edgeDistanceGrad func(dx, x, y, w []float32, cols int, complex bool, start, end, nbr []uint32)
+
 	dropout     func(dst, src []float32, ids []uint32, cols int, key uint64, p float32)
 	dropoutHalf func(dst []float32, src []uint16, ids []uint32, cols int, key uint64, p float32)
 	dropoutGrad func(dx, dy []float32, ids []uint32, cols int, key uint64, p float32)
@@ -186,6 +189,9 @@ var portable = routines{
 	weightedSumHalf:  weightedSumHalf,
 
 	edgeDot: EdgeDot,
+
+	edgeDistance:     EdgeDistance,
+	edgeDistanceGrad: edgeDistanceGrad,
 
 	dropout:     Dropout,
 	dropoutHalf: DropoutHalf,

@@ -78,6 +78,13 @@ func (Shapes) EdgeDotGrad(dq, dk, ddst, q, k Tensor, g Adjacency, _ float32) {
 	checkEdgeDotGrad(dq, dk, ddst, q, k, g)
 }
 
+func (Shapes) EdgeDistance(dst, q, k Tensor, g Adjacency, complex bool, _ float32) {
+	checkEdgeDistance(dst, q, k, g, complex)
+}
+func (Shapes) EdgeDistanceGrad(dq, dk, ddst, q, k Tensor, g Adjacency, complex bool, _ float32) {
+	checkEdgeDistanceGrad(dq, dk, ddst, q, k, g, complex)
+}
+
 func (Shapes) EdgeSoftmaxOf(alpha, scores, w []Tensor, g []Adjacency) {
 	checkEdgeSoftmaxOf(alpha, scores, w, g)
 }

@@ -190,6 +190,52 @@ func (b *Backend) EdgeDotGrad(dq, dk, ddst, q, k kernels.Tensor, g kernels.Adjac
 	}
 }
 
+// ofComplex returns the name of a kernel of distances, and how many numbers a row of cols columns
+// has.
+func ofComplex(complex bool, cols int, suffix string) (name string, numbers int) {
+	if complex {
+		return "edge_modulus" + suffix, cols / 2
+	}
+	return "edge_distance" + suffix, cols
+}
+
+// EdgeDistance implements [kernels.Backend].
+func (b *Backend) EdgeDistance(dst, q, k kernels.Tensor, g kernels.Adjacency, complex bool, scale float32) {
+	const op = "EdgeDistance"
+	b.shapes.EdgeDistance(dst, q, k, g, complex, scale)
+	d, x, y := b.f32(op, "dst", dst), b.f32(op, "q", q), b.f32(op, "k", k)
+	start, end, nbr := b.lists(op, g)
+	if q.Rows == 0 {
+		return
+	}
+	name, numbers := ofComplex(complex, q.Cols, "")
+	b.run(name, b.warps(q.Rows), d, x, y, start, end, nbr, q.Rows, k.Rows, g.Nbr.Rows, numbers, scale, b.failures)
+}
+
+// EdgeDistanceGrad implements [kernels.Backend].
+func (b *Backend) EdgeDistanceGrad(
+	dq, dk, ddst, q, k kernels.Tensor, g kernels.Adjacency, complex bool, scale float32,
+) {
+	const op = "EdgeDistanceGrad"
+	b.shapes.EdgeDistanceGrad(dq, dk, ddst, q, k, g, complex, scale)
+	gq, gk, d := b.f32(op, "dq", dq), b.f32(op, "dk", dk), b.f32(op, "ddst", ddst)
+	x, y := b.f32(op, "q", q), b.f32(op, "k", k)
+	start, end, nbr := b.lists(op, g)
+	revStart, revDst, revEdge := b.reversed(op, g)
+	if q.Rows > 0 {
+		name, numbers := ofComplex(complex, q.Cols, "_grad_q")
+		grid, shift := b.lanes(q.Rows, numbers, 1)
+		b.run(name, grid,
+			gq, d, x, y, start, end, nbr, q.Rows, k.Rows, g.Nbr.Rows, numbers, shift, scale, b.failures)
+	}
+	if k.Rows > 0 {
+		name, numbers := ofComplex(complex, k.Cols, "_grad_k")
+		grid, shift := b.lanes(k.Rows, numbers, 1)
+		b.run(name, grid,
+			gk, d, y, x, revStart, revDst, revEdge, k.Rows, q.Rows, ddst.Rows, numbers, shift, scale, b.failures)
+	}
+}
+
 // relations writes the table of a kernel over relations: the addresses of the three tensors of
 // each, and its lists.
 func (b *Backend) relations(

@@ -80,6 +80,8 @@ func run(t *testing.T, newBackend func() kernels.Backend, offsets []int, round f
 		{"EdgeDropout", testEdgeDropout},
 		{"EdgeDot", testEdgeDot},
 		{"EdgeDotGrad", testEdgeDotGrad},
+		{"EdgeDistance", testEdgeDistance},
+		{"EdgeDistanceGrad", testEdgeDistanceGrad},
 		{"EdgeSoftmaxOf", testEdgeSoftmaxOf},
 		{"EdgeSoftmaxOfGrad", testEdgeSoftmaxOfGrad},
 		{"ScoresOfNone", testScoresOfNone},

@@ -1,6 +1,10 @@
 package kerneltest
 
-import "github.com/gnnstore/gnnstore/kernels"
+import (
+	"math"
+
+	"github.com/gnnstore/gnnstore/kernels"
+)
 
 func testEdgeDot(r *rig) {
 	r.edgeCases(func(e edges, dsts, srcs, heads, width int) {
@@ -30,6 +34,51 @@ func testEdgeDotGrad(r *rig) {
 			r.close(sumTolerance, dq, dk)
 			r.unchanged(append(e.operands(), ddst, q, k)...)
 		}
+	})
+}
+
+// distanceCases calls test with every size of a layer, for rows of numbers and of complex numbers.
+// Some rows of both ends are equal, and some numbers are NaN.
+func (r *rig) distanceCases(test func(e edges, q, k operand, complex bool)) {
+	for _, s := range layerSizes {
+		for _, complex := range []bool{false, true} {
+			cols := s.cols
+			if complex {
+				cols += cols % 2
+			}
+			r.at("%d from %d, %d columns, complex %v", s.dsts, s.srcs, cols, complex)
+			for _, of := range []float32{0, float32(math.NaN())} {
+				x, y := r.normals(s.dsts*cols), r.normals(s.srcs*cols)
+				copy(y, x[:min(len(x), len(y), 3*cols)])
+				if len(y) > 5 {
+					y[5] = of
+				}
+				test(r.edges(s.dsts, s.srcs), r.floats(s.dsts, cols, x), r.floats(s.srcs, cols, y), complex)
+			}
+		}
+	}
+}
+
+func testEdgeDistance(r *rig) {
+	r.distanceCases(func(e edges, q, k operand, complex bool) {
+		dst := r.perEdge(e, 1, r.normals(e.positions()))
+		r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
+			b.EdgeDistance(on(dst), on(q), on(k), e.on(on), complex, -1.75)
+		})
+		r.close(1e-5, dst)
+		r.unchanged(append(e.operands(), q, k)...)
+	})
+}
+
+func testEdgeDistanceGrad(r *rig) {
+	r.distanceCases(func(e edges, q, k operand, complex bool) {
+		dq, dk := r.normal(q.tensor.Rows, q.tensor.Cols), r.normal(k.tensor.Rows, k.tensor.Cols)
+		ddst := r.perEdge(e, 1, r.normals(e.positions()))
+		r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
+			b.EdgeDistanceGrad(on(dq), on(dk), on(ddst), on(q), on(k), e.on(on), complex, -1.75)
+		})
+		r.close(sumTolerance, dq, dk)
+		r.unchanged(append(e.operands(), ddst, q, k)...)
 	})
 }
 
@@ -184,6 +233,14 @@ func testScoreRefusals(r *rig) {
 		"EdgeDot columns":          func() { b.EdgeDot(f(5, 2), f(2, 6), f(3, 4), g, 1) },
 		"EdgeDot destinations":     func() { b.EdgeDot(f(5, 2), f(3, 6), f(3, 6), g, 1) },
 		"EdgeDot of halves":        func() { b.EdgeDot(f(5, 1), f(2, 1), r.halves(3, 1, []float32{1, 2, 3}).tensor, g, 1) },
+		"EdgeDistance edges":       func() { b.EdgeDistance(f(4, 1), f(2, 6), f(3, 6), g, false, 1) },
+		"EdgeDistance heads":       func() { b.EdgeDistance(f(5, 2), f(2, 6), f(3, 6), g, false, 1) },
+		"EdgeDistance columns":     func() { b.EdgeDistance(f(5, 1), f(2, 6), f(3, 4), g, false, 1) },
+		"EdgeDistance of odd":      func() { b.EdgeDistance(f(5, 1), f(2, 5), f(3, 5), g, true, 1) },
+		"EdgeDistanceGrad of q":    func() { b.EdgeDistanceGrad(f(3, 6), f(3, 6), f(5, 1), f(2, 6), f(3, 6), g, false, 1) },
+		"EdgeDistanceGrad of k":    func() { b.EdgeDistanceGrad(f(2, 6), f(3, 4), f(5, 1), f(2, 6), f(3, 6), g, false, 1) },
+		"EdgeDistanceGrad of odd":  func() { b.EdgeDistanceGrad(f(2, 5), f(3, 5), f(5, 1), f(2, 5), f(3, 5), g, true, 1) },
+		"EdgeDistanceGrad reverse": func() { b.EdgeDistanceGrad(f(2, 6), f(3, 6), f(5, 1), f(2, 6), f(3, 6), short, true, 1) },
 		"EdgeDotGrad of q":         func() { b.EdgeDotGrad(f(3, 6), f(3, 6), f(5, 2), f(2, 6), f(3, 6), g, 1) },
 		"EdgeDotGrad of k":         func() { b.EdgeDotGrad(f(2, 6), f(3, 4), f(5, 2), f(2, 6), f(3, 6), g, 1) },
 		"EdgeDotGrad edges":        func() { b.EdgeDotGrad(f(2, 6), f(3, 6), f(4, 2), f(2, 6), f(3, 6), g, 1) },

@@ -27,6 +27,8 @@ var operations = [...]string{
 	20: "SoftmaxCrossEntropy",
 	21: "RowsOf",
 	22: "KeepRows",
+	23: "EdgeDistance",
+	24: "EdgeDistanceGrad",
 }
 
 // Failure reads the error word that kernels share: the operation that found an id, label or

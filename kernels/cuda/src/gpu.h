@@ -190,6 +190,8 @@ enum code : u32 {
   SoftmaxCrossEntropy = 20,
   RowsOf = 21,
   KeepRows = 22,
+  EdgeDistance = 23,
+  EdgeDistanceGrad = 24,
 };
 
 // fail writes the code of an operation and a place in one of its lists to the error word, in its
