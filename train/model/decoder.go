@@ -1,6 +1,8 @@
 package model
 
 import (
+	"math"
+
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/tape"
 )
@@ -16,6 +18,12 @@ const (
 	// ComplEx is Re Σ z_u·w·conj(z_v) with one learnt w a relation (Trouillon et al. 2016): the
 	// first half of a row are the real parts, the second one the imaginary parts.
 	ComplEx Decoder = "complex"
+	// TransE is a margin less Σ |z_u + w - z_v|, with one learnt w a relation (Bordes et al. 2013).
+	TransE Decoder = "transe"
+	// RotatE is a margin less Σ |z_u·w - z_v| over complex numbers, which lie as ComplEx has them.
+	// The absolute value of each number of w is 1: a relation learns their phases (Sun et al.
+	// 2019).
+	RotatE Decoder = "rotate"
 	// PairMLP is w₂·ReLU(W₁(z_u ⊙ z_v) + b₁) + b₂, as OGB's examples have it. Of classes of edges
 	// it is W₂·ReLU(W₁[z_u ‖ z_v ‖ e] + b₁) + b₂, e being numbers of the edge.
 	PairMLP Decoder = "mlp"
@@ -25,20 +33,27 @@ const (
 
 // Decoders lists the decoders of links, and EdgeDecoders the decoders of edge classes.
 var (
-	Decoders     = []Decoder{Dot, DistMult, ComplEx, PairMLP}
+	Decoders     = []Decoder{Dot, DistMult, ComplEx, TransE, RotatE, PairMLP}
 	EdgeDecoders = []Decoder{PairMLP, Linear}
 )
 
 // decoder has the parameters of Config.Decoder.
 type decoder struct {
-	scale                          *tape.Var // of DistMult and ComplEx, a row a relation
+	scale                          *tape.Var // a row a relation: of RotatE phases
 	turn, real, imaginary          *tape.Var // constants of ComplEx: see turned
+	turns                          turns
 	weight1, bias1, weight2, bias2 *tape.Var // of PairMLP
 	edge                           edgeDecoder
 }
 
 // PerRelation reports whether the decoder has parameters for each of several relations.
-func (k Decoder) PerRelation() bool { return k == DistMult || k == ComplEx }
+func (k Decoder) PerRelation() bool { return k == DistMult || k == ComplEx || k.Distance() }
+
+// Complex reports whether rows hold complex numbers, and so have an even number of columns.
+func (k Decoder) Complex() bool { return k == ComplEx || k == RotatE }
+
+// Product reports whether a score is a product of two rows: see Model.Query.
+func (k Decoder) Product() bool { return k != PairMLP && !k.Distance() }
 
 // decoderDeviation is the standard deviation of a relation's parameters at the start, about 0.
 // So all scores begin near 0, and no two relations are equal.
@@ -51,6 +66,10 @@ func (d *declared) decoder(kind Decoder, relations, cols int) (p decoder) {
 	switch {
 	case kind == DistMult && relations == 1:
 		p.scale = d.constant("decoder.weight", cols, 1)
+	case kind == TransE:
+		p.scale = d.uniform("decoder.weight", math.Sqrt(3/float64(cols)), relations, cols) // as learnt rows begin
+	case kind == RotatE:
+		p.scale = d.uniform("decoder.phase", math.Pi, relations, cols/2)
 	case kind.PerRelation():
 		p.scale = d.normal("decoder.weight", decoderDeviation, relations, cols)
 	}
@@ -89,9 +108,9 @@ func (p Pairs) each(n int) kernels.Adjacency {
 }
 
 // Bilinear returns rows whose products with partners' rows are the scores, up to their last bits:
-// see Query. It returns nil for PairMLP, whose scores are no such products.
+// see Query. It returns nil where scores are no such products.
 func (m *Model) Bilinear(t *tape.Tape, x *tape.Var, p Pairs) *tape.Var {
-	if m.Decoder == PairMLP {
+	if !m.Decoder.Product() {
 		return nil
 	}
 	return m.Query(t, x, p)
@@ -108,11 +127,14 @@ func (m *Model) Score(t *tape.Tape, x, y *tape.Var, p Pairs) *tape.Var {
 		hidden := t.AffineReLU(m.decode.bias1, tape.Term{X: both, W: m.decode.weight1})
 		return t.Affine(m.decode.bias2, tape.Term{X: hidden, W: m.decode.weight2})
 	}
+	if d := m.Distance(); d != nil {
+		return t.EdgeDistance(m.Query(t, x, p), y, *d, p.Lists)
+	}
 	return t.EdgeDot(m.Query(t, x, p), y, 1, p.Lists, 1)
 }
 
-// Query returns a row for each node. Its product with a partner's row is the score of the pair.
-// PairMLP has no such rows.
+// Query returns a row for each node. Its product with a partner's row is the score of the pair or,
+// if there is a Distance, its distance from that row makes the score. PairMLP has no such rows.
 func (m *Model) Query(t *tape.Tape, x *tape.Var, p Pairs) *tape.Var {
 	q := t.GatherRows(x, p.Nodes)
 	if !m.Decoder.PerRelation() {
@@ -120,9 +142,17 @@ func (m *Model) Query(t *tape.Tape, x *tape.Var, p Pairs) *tape.Var {
 	}
 	// A product of each element is a sum over one neighbour with a head a column.
 	product := func(a, b *tape.Var) *tape.Var { return t.WeightedSum(a, b, nil, p.each(p.Nodes.Rows)) }
+	if m.Decoder == RotatE {
+		return m.turned(t, q, p)
+	}
 	w := m.RelationRows(t, p)
-	if m.Decoder == DistMult {
+	switch {
+	case m.Decoder == DistMult:
 		return product(q, w)
+	case m.Decoder == TransE && p.Reversed:
+		return t.Sum(q, t.Times(w, -1))
+	case m.Decoder == TransE:
+		return t.Sum(q, w)
 	}
 	turned := t.Affine(nil, tape.Term{X: q, W: m.decode.turn, Across: p.Reversed})
 	real, imaginary := t.Affine(nil, tape.Term{X: w, W: m.decode.real}), t.Affine(nil, tape.Term{X: w, W: m.decode.imaginary})
@@ -131,15 +161,23 @@ func (m *Model) Query(t *tape.Tape, x *tape.Var, p Pairs) *tape.Var {
 
 // RelationRows is the decoder's row for each node of p, of the relation of its pairs.
 func (m *Model) RelationRows(t *tape.Tape, p Pairs) *tape.Var {
-	if p.Relations.Rows == 0 {
-		return t.Repeat(m.decode.scale, p.Nodes.Rows)
-	}
-	return t.GatherRows(m.decode.scale, p.Relations)
+	return p.ofRelations(t, m.decode.scale)
 }
 
-// allocate makes the constants of ComplEx: for rows x of so many columns x·turnᵀ is i·x, and x·turn
-// is -i·x; x·realᵀ and x·imaginaryᵀ have these parts in both halves.
+// ofRelations is the row of table for each node of p, of the relation of its pairs.
+func (p Pairs) ofRelations(t *tape.Tape, table *tape.Var) *tape.Var {
+	if p.Relations.Rows == 0 {
+		return t.Repeat(table, p.Nodes.Rows)
+	}
+	return t.GatherRows(table, p.Relations)
+}
+
+// allocate makes the constants of ComplEx and RotatE. Of ComplEx: for rows x of so many columns
+// x·turnᵀ is i·x, and x·turn is -i·x; x·realᵀ and x·imaginaryᵀ have these parts in both halves.
 func (p *decoder) allocate(be kernels.Backend, kind Decoder, cols int) {
+	if kind == RotatE {
+		p.turns.allocate(be, p.scale.Value.Len())
+	}
 	if kind != ComplEx {
 		return
 	}
@@ -170,4 +208,5 @@ func (p *decoder) free(be kernels.Backend) {
 			be.Free(x.Value.Buf)
 		}
 	}
+	p.turns.free(be)
 }

@@ -2,6 +2,7 @@ package model
 
 import (
 	"math"
+	"math/cmplx"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -37,6 +38,9 @@ func TestDecoders(t *testing.T) {
 	for _, kind := range Decoders {
 		rng := rand.New(rand.NewPCG(1, 2))
 		c := Config{Kind: SAGE, Layers: 1, Hidden: 4, Norm: "none", Decoder: kind}
+		if kind.Distance() {
+			c.Margin = 4.5
+		}
 		m := New(be, c, Shape{In: []int{3}, Out: cols}, 1)
 		tp := tape.New(be)
 		type point struct {
@@ -93,6 +97,17 @@ func TestDecoders(t *testing.T) {
 				for k := range cols / 2 {
 					z := complex(u[k], u[cols/2+k]) * complex(w[k], w[cols/2+k]) * complex(v[k], -v[cols/2+k])
 					want += real(z)
+				}
+			case TransE:
+				want = 4.5
+				for k := range cols {
+					want -= math.Abs(u[k] + points[2].at[k] - v[k])
+				}
+			case RotatE:
+				want = 4.5
+				for k := range cols / 2 {
+					z := complex(u[k], u[cols/2+k])*cmplx.Rect(1, points[2].at[k]) - complex(v[k], v[cols/2+k])
+					want -= cmplx.Abs(z)
 				}
 			case PairMLP:
 				for o := range cols {

@@ -1,6 +1,10 @@
 package tape
 
-import "github.com/gnnstore/gnnstore/kernels"
+import (
+	"slices"
+
+	"github.com/gnnstore/gnnstore/kernels"
+)
 
 // WeightedCrossEntropy is CrossEntropy with a weight for each row (N×1): rows' losses and gradients
 // are multiplied by it. Given each row its class's weight, and 1/Σ weights as scale, the loss is
@@ -69,54 +73,119 @@ func (t *Tape) SquaredError(predictions *Var, targets kernels.Tensor, scale floa
 	})
 }
 
-// Shared are rows of x that rows of q have products with: each Chunk rows of q, in their order,
-// share the Each rows of x that the next Each of IDs (U32) name. Each chunk's rows are gathered for
-// themselves, and have one product.
+// Shared are rows of x that rows of q are scored with: each Chunk rows of q, in their order, share
+// the Each rows of x that the next Each of IDs (U32) name. Each chunk's rows are gathered for
+// themselves. Scores are products of rows, one product of matrices a chunk, or distances.
 type Shared struct {
 	X           *Var
 	IDs         kernels.Tensor
 	Chunk, Each int
+	// Distance, if it is not nil, scores rows by their distance in place of their product.
+	Distance *Distance
+	// Temperature, if it is not 0, weighs the losses of SigmoidShared: see [Tape.AdversarialLoss].
+	Temperature float32
+	// Lists returns lists that join each of so many rows with each of Each others, in their order.
+	// It is called with the sizes that Sizes lists, if there is a Distance or a Temperature.
+	Lists func(rows int) kernels.Adjacency
 	// Seen is lent the scores of some rows of q at a time, the first being row lo, or is nil.
 	Seen func(lo int, scores kernels.Tensor)
 }
 
-// blocks computes the products of q and s, some rows at a time. loss gets the products from row lo
-// on in scores, and sets d, of as many elements, to the gradients of the loss in them. From d,
-// blocks adds to the gradients of q and s.X at once.
-func (t *Tape) blocks(q *Var, s Shared, loss func(lo int, scores, d kernels.Tensor)) {
-	rows, cols := q.Value.Rows, q.Value.Cols
-	most := min(s.Chunk, rows, max(1, productElements/max(1, s.Each)))
-	z, dz := t.arena.alloc(s.Each, cols), t.arena.alloc(s.Each, cols)
-	scores, d := t.arena.alloc(most, s.Each), t.arena.alloc(most, s.Each)
-	for chunk := 0; chunk*s.Chunk < rows; chunk++ {
-		ids, end := s.IDs.Slice(chunk*s.Each, (chunk+1)*s.Each), min((chunk+1)*s.Chunk, rows)
-		t.be.GatherRows(z, s.X.Value, ids)
-		for lo := chunk * s.Chunk; lo < end; lo += most {
-			hi := min(lo+most, end)
-			x, dx, part := scores.Slice(0, hi-lo), d.Slice(0, hi-lo), q.Value.Slice(lo, hi)
-			t.be.MatMul(x, part, z, false, true, false)
-			loss(lo, x, dx)
-			if q.needsGrad && !t.off {
-				t.be.MatMul(t.grad(q).Slice(lo, hi), dx, z, false, false, true)
-			}
-			if s.X.needsGrad && !t.off {
-				t.be.MatMul(dz, dx, part, true, false, lo > chunk*s.Chunk)
-			}
+// most returns the most rows of q that are scored at a time, of so many in all.
+func (s *Shared) most(rows int) int {
+	return min(s.Chunk, rows, max(1, productElements/max(1, s.Each)))
+}
+
+// Sizes returns how many of so many rows of q are scored at a time, each number once.
+func (s *Shared) Sizes(rows int) (sizes []int) {
+	s.parts(rows, func(_, lo, hi int) {
+		if !slices.Contains(sizes, hi-lo) {
+			sizes = append(sizes, hi-lo)
 		}
-		if s.X.needsGrad && !t.off {
-			t.be.GatherRowsGrad(t.grad(s.X), dz, ids)
+	})
+	return sizes
+}
+
+// parts calls f with the rows [lo, hi) that are scored at a time, which are of a chunk.
+func (s *Shared) parts(rows int, f func(chunk, lo, hi int)) {
+	most := s.most(rows)
+	for chunk := 0; chunk*s.Chunk < rows; chunk++ {
+		end := min((chunk+1)*s.Chunk, rows)
+		for lo := chunk * s.Chunk; lo < end; lo += most {
+			f(chunk, lo, min(lo+most, end))
 		}
 	}
 }
 
-// SigmoidShared is SigmoidCrossEntropy of the products of q and s, whose targets are all 0: the sum
+// blocks computes the scores of q and s, some rows at a time. loss gets the scores from row lo
+// on in scores, and sets d, of as many elements, to the gradients of the loss in them. From d,
+// blocks adds to the gradients of q and s.X at once.
+func (t *Tape) blocks(q *Var, s Shared, loss func(lo int, scores, d kernels.Tensor)) {
+	rows, cols := q.Value.Rows, q.Value.Cols
+	most := s.most(rows)
+	z, dz := t.arena.alloc(s.Each, cols), t.arena.alloc(s.Each, cols)
+	scores, d := t.arena.alloc(most, s.Each), t.arena.alloc(most, s.Each)
+	var unused kernels.Tensor // gradients of q where it needs none
+	if s.Distance != nil && !q.needsGrad {
+		unused = t.arena.alloc(most, cols)
+	}
+	s.parts(rows, func(chunk, lo, hi int) {
+		ids := s.IDs.Slice(chunk*s.Each, (chunk+1)*s.Each)
+		first, last := lo == chunk*s.Chunk, hi == min((chunk+1)*s.Chunk, rows)
+		if first {
+			t.be.GatherRows(z, s.X.Value, ids)
+		}
+		x, dx, part := scores.Slice(0, hi-lo), d.Slice(0, hi-lo), q.Value.Slice(lo, hi)
+		if s.Distance != nil {
+			t.distances(flat(x), part, z, *s.Distance, s.Lists(hi-lo))
+		} else {
+			t.be.MatMul(x, part, z, false, true, false)
+		}
+		loss(lo, x, dx)
+		if t.off || !q.needsGrad && !s.X.needsGrad {
+			return
+		}
+		if s.Distance != nil {
+			if first {
+				t.be.Fill(dz, 0)
+			}
+			dq := unused.Slice(0, min(unused.Rows, hi-lo))
+			if q.needsGrad {
+				dq = t.grad(q).Slice(lo, hi)
+			}
+			t.be.EdgeDistanceGrad(dq, dz, flat(dx), part, z, s.Lists(hi-lo), s.Distance.Complex, -1)
+		} else {
+			if q.needsGrad {
+				t.be.MatMul(t.grad(q).Slice(lo, hi), dx, z, false, false, true)
+			}
+			if s.X.needsGrad {
+				t.be.MatMul(dz, dx, part, true, false, !first)
+			}
+		}
+		if s.X.needsGrad && last {
+			t.be.GatherRowsGrad(t.grad(s.X), dz, ids)
+		}
+	})
+}
+
+// flat is the elements of x as one column.
+func flat(x kernels.Tensor) kernels.Tensor { return shaped(x, x.Len(), 1) }
+
+// SigmoidShared is SigmoidCrossEntropy of the scores of q and s, whose targets are all 0: the sum
 // over each row of q (Q×1).
 func (t *Tape) SigmoidShared(q *Var, s Shared, scale float32) kernels.Tensor {
 	loss := t.arena.alloc(q.Value.Rows, 1)
-	zeros := t.arena.alloc(min(s.Chunk, q.Value.Rows, max(1, productElements/max(1, s.Each))), s.Each)
+	zeros, ones := t.arena.alloc(s.most(q.Value.Rows), s.Each), t.arena.alloc(1, s.Each)
 	t.be.Fill(zeros, 0)
+	t.be.Fill(ones, 1)
 	t.blocks(q, s, func(lo int, scores, d kernels.Tensor) {
-		t.be.SigmoidCrossEntropy(loss.Slice(lo, lo+scores.Rows), d, scores, zeros.Slice(0, scores.Rows), scale)
+		rows, at := loss.Slice(lo, lo+scores.Rows), zeros.Slice(0, scores.Rows)
+		if s.Temperature == 0 {
+			t.be.SigmoidCrossEntropy(rows, d, scores, at, scale)
+		} else {
+			t.adversarial(flat(at), flat(d), flat(scores), s.Lists(scores.Rows), s.Temperature, scale)
+			t.be.HeadDot(rows, at, ones)
+		}
 		if s.Seen != nil {
 			s.Seen(lo, scores)
 		}
@@ -124,7 +193,7 @@ func (t *Tape) SigmoidShared(q *Var, s Shared, scale float32) kernels.Tensor {
 	return loss
 }
 
-// SoftmaxShared is CrossEntropy of own (Q×1) among the products of q and s: the loss of each row of
+// SoftmaxShared is CrossEntropy of own (Q×1) among the scores of q and s: the loss of each row of
 // q (Q×1). The first of each chunk's rows of s holds a place, and own is there instead. zeros is
 // U32, Q×1 and 0; first is U32 too, and 0, Each, 2·Each and so on, as many as a chunk has rows.
 func (t *Tape) SoftmaxShared(own, q *Var, s Shared, zeros, first kernels.Tensor, scale float32) kernels.Tensor {

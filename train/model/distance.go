@@ -1,0 +1,64 @@
+package model
+
+import (
+	"math"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/tape"
+)
+
+// Distance reports whether scores are a margin less a distance of two rows.
+func (k Decoder) Distance() bool { return k == TransE || k == RotatE }
+
+// Distance returns how the distance of a query and a partner's row makes the score of a pair; nil
+// where scores are no distances.
+func (m *Model) Distance() *tape.Distance {
+	if !m.Decoder.Distance() {
+		return nil
+	}
+	return &tape.Distance{Complex: m.Decoder.Complex(), Margin: float32(m.Margin)}
+}
+
+// turns has the constants of RotatE, with which the backend's cosine of times gives cos θ, sin θ
+// and -sin θ of all phases θ: cosines of θ, θ - π/2 and θ + π/2.
+type turns struct {
+	times kernels.Tensor
+	ones  *tape.Var // as many as phases; its gradient is for nobody
+}
+
+func (x *turns) allocate(be kernels.Backend, phases int) {
+	x.times = kernels.NewTensor(be, kernels.F32, 3, 2)
+	var times []float32
+	for _, shift := range []float64{0, -math.Pi / 2, math.Pi / 2} {
+		high, low := kernels.SplitTime(shift)
+		times = append(times, high, low)
+	}
+	be.UploadF32(x.times, times)
+	value, grad := kernels.NewTensor(be, kernels.F32, 1, phases), kernels.NewTensor(be, kernels.F32, 1, phases)
+	be.Fill(value, 1)
+	x.ones = tape.NewParam(value, grad)
+}
+
+func (x *turns) free(be kernels.Backend) {
+	if x.ones != nil {
+		kernels.FreeTensors(be, x.times, x.ones.Value, x.ones.Grad)
+	}
+}
+
+// turned turns rows q of complex numbers by the phases of the relations of p, or back where links
+// go from the partners to the nodes: a turn changes no distance, so the partner's row may be turned
+// forth as well as the node's back.
+func (m *Model) turned(t *tape.Tape, q *tape.Var, p Pairs) *tape.Var {
+	table := m.decode.scale
+	relations, half := table.Value.Rows, table.Value.Cols
+	all := t.TimeEncode(m.decode.turns.times, m.decode.turns.ones, t.Reshape(table, 1, relations*half))
+	part := func(i int) *tape.Var { return p.ofRelations(t, t.Reshape(t.Window(all, i, i+1), relations, half)) }
+	cos, sin, minus := part(0), part(1), part(2)
+	if p.Reversed {
+		sin, minus = minus, sin
+	}
+	product := func(a, b *tape.Var) *tape.Var { return t.WeightedSum(a, b, nil, p.each(p.Nodes.Rows)) }
+	real, imaginary := t.Columns(q, 0, half), t.Columns(q, half, half)
+	re := t.Sum(product(real, cos), product(imaginary, minus))
+	return t.Beside(re, t.Sum(product(real, sin), product(imaginary, cos)))
+}
