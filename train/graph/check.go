@@ -23,7 +23,9 @@ func shapeOf(d *data.Data, o *run.Options, draws *sample.Config) model.Shape {
 	if label := d.EdgeLabel; label != nil {
 		s.EdgeOut, s.EdgeIn = max(len(label.Classes), 1), d.GivenDim()
 	} else if d.Links != nil {
-		s.Decoded = len(d.Links.All)
+		if s.Decoded = len(d.Links.All); o.Reciprocal {
+			s.Decoded *= 2
+		}
 	}
 	for i := range d.Types {
 		s.In, s.Types = append(s.In, d.Types[i].Dim()), append(s.Types, d.Types[i].Name)
@@ -103,15 +105,17 @@ func checkRows(d *data.Data, o *run.Options, width int, used bool) error {
 	learnt := slices.ContainsFunc(d.SeedTypes(), func(n int) bool { return d.Types[n].Embed > 0 })
 	if o.Layers == 0 && o.Decoder == model.Dot && !learnt && !used {
 		name := d.Types[d.Target].Name
-		return fmt.Errorf("%s: {layers} 0 and {decoder} dot: the rows of a table are scored as they are, and nothing is learnt; take {input} %s=embed:D, "+
-			"or {decoder} distmult, complex or mlp", d.Set.Path(), name)
+		return fmt.Errorf("%s: {layers} 0 and {decoder} dot: the rows of a table are scored as they are, and nothing is "+
+			"learnt; take {input} %s=embed:D, "+
+			"or {decoder} distmult, complex, transe, rotate or mlp", d.Set.Path(), name)
 	}
-	if o.Decoder == model.ComplEx && width%2 != 0 {
+	if o.Decoder.Complex() && width%2 != 0 {
 		of := "{hidden}"
 		if o.Layers == 0 {
 			of = "{input}"
 		}
-		return fmt.Errorf("{decoder} complex: rows of %d columns have no two halves; give an even number by %s", width, of)
+		return fmt.Errorf("{decoder} %s: rows of %d columns have no two halves; give an even number by %s",
+			o.Decoder, width, of)
 	}
 	return nil
 }

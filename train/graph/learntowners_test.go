@@ -33,6 +33,7 @@ func TestLearntOwners(t *testing.T) {
 		"gcn":      func(o *run.Options) { o.Kind, o.Inputs = model.GCN, map[string]string{"node": "embed:7"} },
 		"links":    func(o *run.Options) { *o = linkOptions() },
 		"distmult": func(o *run.Options) { *o = linkOptions() },
+		"rotate":   func(o *run.Options) { *o = linkOptions() },
 		"edges":    func(o *run.Options) { *o = edgeOptions() },
 		"history": func(o *run.Options) {
 			r := reusing()
@@ -46,7 +47,7 @@ func TestLearntOwners(t *testing.T) {
 			switch name {
 			case "gcn":
 				whole = none
-			case "links", "edges", "distmult":
+			case "links", "edges", "distmult", "rotate":
 				if whole = links; name == "edges" {
 					whole = trust
 				}
@@ -54,8 +55,13 @@ func TestLearntOwners(t *testing.T) {
 				o.Inputs = map[string]string{whole.Manifest().NodeTypes[0].Name: "embed:6"}
 			}
 			// A decay that is added to the gradients shows a wrong scale of theirs.
-			if o.LR, o.Dropout, o.InputDropout, o.Optim.WeightDecay = 1e-3, 0, 0, 0.1; name == "distmult" {
-				o.Layers, o.Fanouts, o.Decoder, o.KeepTargets, o.Optim.WeightDecay = 0, nil, "distmult", false, 0
+			o.LR, o.Dropout, o.InputDropout, o.Optim.WeightDecay = 1e-3, 0, 0, 0.1
+			if name == "distmult" || name == "rotate" {
+				o.Layers, o.Fanouts, o.Decoder = 0, nil, model.Decoder(name)
+				o.KeepTargets, o.Optim.WeightDecay = false, 0
+			}
+			if name == "rotate" {
+				o.Negatives, o.Adversarial, o.Reciprocal = "shared:5", 1, true
 			}
 			want := trained(t, whole, o)
 			one := sameBy(t, whole, 1, byParts(o))

@@ -160,7 +160,7 @@ func TestLinksOfNothing(t *testing.T) {
 		"{eval_negatives} in-batch: there are pairs:N, uniform:N, all and given":             func(o *run.Options) { o.EvalNegatives = "in-batch" },
 		"{loss} hinge: there are bce and ce":                                                 func(o *run.Options) { o.Loss = "hinge" },
 		"{corrupt} all: there are dst, src and both":                                         func(o *run.Options) { o.Corrupt = "all" },
-		"{decoder} cosine: there are dot, distmult, complex and mlp":                         func(o *run.Options) { o.Decoder = "cosine" },
+		"{decoder} cosine: there are dot, distmult, complex, transe, rotate and mlp":         func(o *run.Options) { o.Decoder = "cosine" },
 		"{chunk} -1: at least 1":                                                             func(o *run.Options) { o.Chunk = -1 },
 		"{target} cites: no such relation; those whose edges are split are node,to,node": func(o *run.Options) {
 			o.Target = "cites"

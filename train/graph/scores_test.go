@@ -2,6 +2,7 @@ package graph
 
 import (
 	"cmp"
+	"math"
 	"math/cmplx"
 	"math/rand/v2"
 	"path/filepath"
@@ -55,6 +56,20 @@ func reference(weights map[string][]float32, kind model.Decoder, x, y []float32)
 			sum += real(at(x, i) * at(weights["decoder.weight"], i) * cmplx.Conj(at(y, i)))
 		}
 		return sum
+	}
+	switch kind {
+	case model.TransE:
+		for i, a := range x {
+			sum -= math.Abs(float64(a) + row("weight", i) - float64(y[i]))
+		}
+		return run.DefaultMargin + sum
+	case model.RotatE:
+		half := len(x) / 2
+		at := func(x []float32, i int) complex128 { return complex(float64(x[i]), float64(x[half+i])) }
+		for i := range half {
+			sum -= cmplx.Abs(at(x, i)*cmplx.Rect(1, row("phase", i)) - at(y, i))
+		}
+		return run.DefaultMargin + sum
 	}
 	for i, a := range x {
 		p := float64(a) * float64(y[i])
@@ -259,9 +274,21 @@ func TestScoresInLittleMemory(t *testing.T) {
 // and with the known links of the others.
 func TestScoresOfSeveral(t *testing.T) {
 	ds := openTyped(t, clock(60, 1, 2, 3))
-	for _, kind := range []model.Decoder{model.DistMult, model.ComplEx} {
+	for _, c := range []struct {
+		kind       model.Decoder
+		reciprocal bool
+	}{
+		{model.DistMult, false}, {model.ComplEx, false}, {model.ComplEx, true},
+		{model.TransE, false}, {model.RotatE, true},
+	} {
+		kind, weights := c.kind, "weight"
 		o := tripleOptions()
-		o.Decoder, o.Epochs = kind, 2
+		if o.Decoder, o.Epochs, o.Reciprocal = kind, 2, c.reciprocal; kind.Distance() {
+			o.Negatives, o.Loss = "shared:20", "bce"
+		}
+		if kind == model.RotatE {
+			weights = "phase"
+		}
 		dir, _ := runIn(t, ds, o)
 		n := network(t, ds, dir, NetworkOptions{Use: run.Use{Scratch: filepath.Join(t.TempDir(), "layers")}})
 		defer n.Close()
@@ -269,7 +296,8 @@ func TestScoresOfSeveral(t *testing.T) {
 		rows, _ := predictionsOf(t, n, "hour", Embeddings, DefaultLayer, everyNode(n))
 		tensors, _, err := checkpoint.Load(n.c.Dir.FS(), n.c.Dir.File(run.BestFile))
 		require.NoError(t, err)
-		vectors := tensors[slices.IndexFunc(tensors, func(w checkpoint.Tensor) bool { return w.Name == "decoder.weight" })].Data
+		named := func(w checkpoint.Tensor) bool { return w.Name == "decoder."+weights }
+		vectors := tensors[slices.IndexFunc(tensors, named)].Data
 		var all Pairs
 		for i := range relations * nodes * nodes {
 			i = i * 7 % (relations * nodes * nodes) // in no order
@@ -280,7 +308,11 @@ func TestScoresOfSeveral(t *testing.T) {
 		for i, of := range all.Of {
 			u, v := all.Src[i], all.Dst[i]
 			cols := len(rows[u])
-			want := reference(map[string][]float32{"decoder.weight": vectors[int(of)*cols : int(of+1)*cols]}, kind, rows[u], rows[v])
+			if kind == model.RotatE {
+				cols /= 2
+			}
+			own := map[string][]float32{"decoder." + weights: vectors[int(of)*cols : int(of+1)*cols]}
+			want := reference(own, kind, rows[u], rows[v])
 			require.InDelta(t, want, got[i], 1e-4)
 			scores[[3]uint32{of, u, v}] = got[i]
 		}

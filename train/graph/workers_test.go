@@ -307,12 +307,21 @@ func TestWorkersTasks(t *testing.T) {
 		"shared ce":     {links, linkOptions(), func(o *run.Options) { o.Negatives, o.Chunk, o.Loss = "shared:5", 30, "ce" }},
 		"in-batch":      {links, linkOptions(), func(o *run.Options) { o.Negatives, o.Chunk, o.Decoder = "in-batch", 50, "mlp" }},
 		"n3":            {links, linkOptions(), func(o *run.Options) { o.Decoder, o.N3 = "distmult", 0.1 }},
-		"filtered":      {links, linkOptions(), func(o *run.Options) { o.Negatives, o.Corrupt = "filtered:2", "both" }},
-		"ranked":        {links, linkOptions(), func(o *run.Options) { o.EvalNegatives, o.Metric = "all", "mrr" }},
-		"dense":         {dense, linkOptions(), func(o *run.Options) { o.Negatives = "filtered:9" }},
-		"edges":         {trust, edgeOptions(), func(*run.Options) {}},
-		"edge weights":  {trust, edgeOptions(), func(o *run.Options) { o.EdgeLabel, o.ClassWeights = "rating", "balanced" }},
-		"edge numbers":  {trust, edgeOptions(), func(o *run.Options) { o.EdgeLabel = "rating:value" }},
+		"transe": {links, linkOptions(), func(o *run.Options) {
+			o.Decoder, o.Negatives, o.Adversarial = "transe", "uniform:3", 1
+		}},
+		"rotate": {links, linkOptions(), func(o *run.Options) {
+			o.Decoder, o.Negatives, o.Adversarial, o.Chunk = "rotate", "shared:5", 1, 40
+		}},
+		"reciprocal": {links, linkOptions(), func(o *run.Options) {
+			o.Decoder, o.Reciprocal, o.N3 = "distmult", true, 0.1
+		}},
+		"filtered":     {links, linkOptions(), func(o *run.Options) { o.Negatives, o.Corrupt = "filtered:2", "both" }},
+		"ranked":       {links, linkOptions(), func(o *run.Options) { o.EvalNegatives, o.Metric = "all", "mrr" }},
+		"dense":        {dense, linkOptions(), func(o *run.Options) { o.Negatives = "filtered:9" }},
+		"edges":        {trust, edgeOptions(), func(*run.Options) {}},
+		"edge weights": {trust, edgeOptions(), func(o *run.Options) { o.EdgeLabel, o.ClassWeights = "rating", "balanced" }},
+		"edge numbers": {trust, edgeOptions(), func(o *run.Options) { o.EdgeLabel = "rating:value" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := c.o

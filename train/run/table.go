@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
@@ -157,7 +158,7 @@ var Table = setting.Table[Options]{
 		In: func(o *Options) value {
 			return setting.Hint(setting.Hint(setting.Word(&o.Decoder), model.Decoders...), model.Linear)
 		},
-		Help: "link: how two rows give a score: dot, distmult, complex or mlp (default dot); edge: how two rows give classes: mlp or linear " +
+		Help: "link: how two rows give a score: dot, distmult, complex, transe, rotate or mlp (default dot); edge: how two rows give classes: mlp or linear " +
 			"(default mlp)"},
 	{Key: "loss", ByData: true, For: links,
 		In:   func(o *Options) value { return setting.Hint(setting.Word(&o.Loss), task.BCE, task.CE) },
@@ -178,6 +179,16 @@ var Table = setting.Table[Options]{
 	{Key: "n3", ByData: true, For: links,
 		In:   func(o *Options) value { return setting.Float(&o.N3) },
 		Help: "link: weight of the N3 penalty on the rows and the relation of a positive; distmult and complex"},
+	{Key: "margin", For: links,
+		In: func(o *Options) value { return setting.Float(&o.Margin) },
+		Help: "link: score of two ends without distance, for {decoder} transe and rotate, which subtract their distance from it (default " +
+			strconv.FormatFloat(DefaultMargin, 'g', -1, 64) + " for these)"},
+	{Key: "adversarial", ByData: true, For: links,
+		In:   func(o *Options) value { return setting.Float(&o.Adversarial) },
+		Help: "link: weigh the negatives of a positive by the softmax of this temperature times their scores; {loss} bce; 0: all alike"},
+	{Key: "reciprocal", ByData: true, For: links,
+		In:   func(o *Options) value { return setting.Bool(&o.Reciprocal) },
+		Help: "link: give each relation a second vector, by which sources are told; distmult, complex, transe and rotate"},
 	{Key: "keep_targets", For: linksOrEdges,
 		In:   func(o *Options) value { return setting.Bool(&o.KeepTargets) },
 		Help: "link, edge: let messages pass along the links or edges that a step learns"},
@@ -249,7 +260,8 @@ var Table = setting.Table[Options]{
 	{Key: "lr", ByData: true,
 		In:    func(o *Options) value { return setting.Float(&o.LR).Between(0, 1e6) },
 		Brief: "learning rate",
-		Help:  "learning rate; with {layers} 0 the default is 0.03, or 0.1 by {embed_optimizer} adagrad"},
+		Help: "learning rate; with {layers} 0 the default is 0.03, 0.005 by {decoder} transe and rotate, or 0.1 by " +
+			"{embed_optimizer} adagrad"},
 	{Key: "optimizer",
 		In: func(o *Options) value {
 			return setting.Hint(setting.Word(&o.Optim.Kind).Empty(string(optim.Adam)), optim.Adam, optim.AdamW)

@@ -38,40 +38,53 @@ func (k *Links) lossAmongAll(t *tape.Tape, f *step.Feed, out model.Rows, x *exam
 	for i := len(k.tensors.count); i <= n; i++ {
 		k.tensors.count = append(k.tensors.count, uint32(i))
 	}
-	ints := f.Ints(x.src, x.dst, x.of, k.tensors.count[:n+1])
-	src, dst := ints[0], ints[1]
+	relations := k.bothWays(x)
+	ints := f.Ints(append([][]uint32{x.src, x.dst, k.tensors.count[:n+1]}, relations...)...)
+	src, dst, of := ints[0], ints[1], ints[3:]
 	r, sides := k.relation, corrupted(k.links.Corrupt)
 	scale := 1 / (float64(n) * float64(len(sides)))
 	var losses [][]float32
 	var penalties []float64
 	for _, isDst := range sides {
-		p, from, to, positive := model.Pairs{Nodes: dst, Relations: ints[2], Reversed: true, Count: ints[3]}, r.Dst, r.Src, src
+		p := model.Pairs{Nodes: dst, Relations: of[len(of)-1], Reversed: !k.links.Reciprocal, Count: ints[2]}
+		from, to, positive := r.Dst, r.Src, src
 		if isDst {
-			p.Nodes, p.Reversed = src, false
+			p.Nodes, p.Relations, p.Reversed = src, of[0], false
 			from, to, positive = r.Src, r.Dst, dst
 		}
 		query := k.model.Query(t, out[from], p)
 		losses = append(losses, f.FetchLoss(t.SoftmaxProduct(query, out[to], positive, float32(scale))))
 	}
 	if k.links.N3 > 0 {
-		penalties = k.penalty(t, f, out, model.Pairs{Nodes: src, Relations: ints[2]}, dst, float64(n))
+		penalties = k.penalty(t, f, out, src, dst, of, float64(n))
 	}
 	return func() step.Tally {
 		return step.Tally{Loss: penalised(sumOf(losses)/float64(len(sides)), penalties), Weight: float64(n)}
 	}
 }
 
-// penalty returns the penalties of LinkOptions.N3, for the sources of p, for the nodes dst and for
-// the relations of p, and starts the backward pass from them. It waits for the backend.
+// penalty returns the penalties of LinkOptions.N3, for the nodes src and dst and for the relations
+// of, and starts the backward pass from them. Several lists of relations have a mean. It waits for
+// the backend.
 func (k *Links) penalty(
-	t *tape.Tape, f *step.Feed, out model.Rows, p model.Pairs, dst kernels.Tensor, positives float64,
+	t *tape.Tape, f *step.Feed, out model.Rows, src, dst kernels.Tensor, of []kernels.Tensor, positives float64,
 ) (penalties []float64) {
-	rows := []*tape.Var{t.GatherRows(out[k.relation.Src], p.Nodes), t.GatherRows(out[k.relation.Dst], dst), k.model.RelationRows(t, p)}
-	for _, v := range rows {
+	add := func(v *tape.Var, weight float64) {
 		values := f.Download(v.Value)
-		sum := cubes(values, v.Value.Cols, k.model.Decoder == model.ComplEx, k.links.N3/positives)
-		penalties = append(penalties, k.links.N3*sum)
+		sum := cubes(values, v.Value.Cols, k.model.Decoder == model.ComplEx, weight/positives)
+		penalties = append(penalties, weight*sum)
 		t.Backend().Add(t.Gradient(v), f.UploadFloats(values, v.Value.Cols))
+	}
+	rows := []*tape.Var{t.GatherRows(out[k.relation.Src], src), t.GatherRows(out[k.relation.Dst], dst)}
+	for _, relations := range of {
+		rows = append(rows, k.model.RelationRows(t, model.Pairs{Nodes: src, Relations: relations}))
+	}
+	for i, v := range rows {
+		if i < 2 {
+			add(v, k.links.N3)
+		} else {
+			add(v, k.links.N3/float64(len(of)))
+		}
 	}
 	return penalties
 }
@@ -117,6 +130,10 @@ const pairBytes = 112
 // gradient come on top, for one chunk at a time.
 const sharedBytes = 64
 
+// denseBytes is the memory of a positive of a chunk with a negative that it shares, where they are
+// joined by lists: its places in lists of two sizes, in two steps, and its score.
+const denseBytes = 64
+
 // checkMemory refuses lists of negatives that do not fit in memory, before they are made.
 func (k *Links) checkMemory(decoder model.Decoder) error {
 	positives, of, sides := min(int64(k.options.Batch), k.edges()), float64(k.negatives.Of), float64(len(corrupted(k.links.Corrupt)))
@@ -128,6 +145,9 @@ func (k *Links) checkMemory(decoder model.Decoder) error {
 	case k.negatives.Way == Shared && decoder != model.PairMLP:
 		chunks := float64((positives + chunk - 1) / chunk)
 		need = chunks*sides*of*sharedBytes + 8*of*float64(k.options.Width)
+		if decoder.Distance() || k.links.Adversarial > 0 {
+			need += float64(chunk) * of * denseBytes
+		}
 	case k.negatives.Way == InBatch:
 		need = float64(positives*(chunk-1)) * sides * pairBytes
 	default:
@@ -141,20 +161,26 @@ func (k *Links) checkMemory(decoder model.Decoder) error {
 		k.links.Negatives, positives, need/(1<<20), available>>20)
 }
 
-// checkAll refuses decoders whose scores are no product of matrices where all nodes are scored, and
-// decoders that cannot tell several relations apart.
+// checkAll refuses decoders whose scores are no product of matrices where each step scores all
+// nodes, and decoders that cannot tell several relations apart.
 func (k *Links) checkAll(decoder model.Decoder) error {
 	all := k.negatives.Way == All
 	switch {
 	case all && !k.options.NoLayers:
 		return fmt.Errorf("{negatives} all: every step would draw the neighbours of all nodes; take {layers} 0, or uniform:N or shared:N")
+	case all && decoder.Distance():
+		return fmt.Errorf("{negatives} all: {decoder} %s scores by distances, which are no product of matrices, and every "+
+			"step would compute them to all nodes; take shared:N or uniform:N", decoder)
 	case decoder == model.PairMLP && (all || k.evaluation.of.Way == All):
 		return fmt.Errorf("{decoder} mlp scores pair by pair, and all nodes are too many; take dot, distmult or complex, or other negatives by " +
 			"{negatives} and {eval_negatives}")
 	case len(k.relations) > 1 && !decoder.PerRelation():
-		return fmt.Errorf("%s: {decoder} %s knows one relation, and the links of %d are learnt; take distmult or complex, or one relation by {target}",
-			k.data.Set.Path(), decoder, len(k.relations))
-	case k.links.N3 > 0 && !decoder.PerRelation():
+		return fmt.Errorf("%s: {decoder} %s knows one relation, and the links of %d are learnt; take distmult, complex, "+
+			"transe or rotate, or one relation by {target}", k.data.Set.Path(), decoder, len(k.relations))
+	case k.links.Reciprocal && !decoder.PerRelation():
+		return fmt.Errorf("{reciprocal}: it goes with {decoder} distmult, complex, transe or rotate, which have a vector for " +
+			"each relation")
+	case k.links.N3 > 0 && decoder != model.DistMult && decoder != model.ComplEx:
 		return fmt.Errorf("{n3} %v: it goes with {decoder} distmult or complex", k.links.N3)
 	}
 	if k.evaluation.of.Way == All {

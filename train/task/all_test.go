@@ -2,6 +2,7 @@ package task
 
 import (
 	"math"
+	"math/cmplx"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -61,21 +62,54 @@ func knows(t *testing.T) (*data.Data, [3][]triple) {
 	return d, all
 }
 
+// ofRelations are the decoders that tell several relations apart.
+var ofRelations = []model.Decoder{model.DistMult, model.ComplEx, model.TransE, model.RotatE}
+
+const testMargin = 1.5 // of decoders with distances, in scoreOf and configOf
+
 // scoreOf is the score of a triple, by the formulas of the decoders.
 func scoreOf(decoder model.Decoder, u, w, v []float64) (sum float64) {
-	if decoder == model.DistMult {
+	half := len(u) / 2
+	at := func(x []float64, i int) complex128 { return complex(x[i], x[half+i]) }
+	switch decoder {
+	case model.DistMult:
 		for i := range u {
 			sum += u[i] * w[i] * v[i]
 		}
-		return sum
-	}
-	half := len(u) / 2
-	at := func(x []float64, i int) complex128 { return complex(x[i], x[half+i]) }
-	for i := range half {
-		z := at(u, i) * at(w, i) * complex(v[i], -v[half+i])
-		sum += real(z)
+	case model.ComplEx:
+		for i := range half {
+			z := at(u, i) * at(w, i) * complex(v[i], -v[half+i])
+			sum += real(z)
+		}
+	case model.TransE:
+		sum = testMargin
+		for i := range u {
+			sum -= math.Abs(u[i] + w[i] - v[i])
+		}
+	case model.RotatE:
+		sum = testMargin
+		for i := range half {
+			sum -= cmplx.Abs(at(u, i)*cmplx.Rect(1, w[i]) - at(v, i))
+		}
 	}
 	return sum
+}
+
+// configOf is a network that scores rows as they are, by decoder.
+func configOf(decoder model.Decoder) model.Config {
+	c := model.Config{Kind: model.SAGE, Norm: "none", Hidden: 1, Decoder: decoder}
+	if decoder.Distance() {
+		c.Margin = testMargin
+	}
+	return c
+}
+
+// relationCols returns the columns of a relation's parameters where rows have cols.
+func relationCols(decoder model.Decoder, cols int) int {
+	if decoder == model.RotatE {
+		return cols / 2
+	}
+	return cols
 }
 
 // TestAmongAll compares the loss of steps with loops over all nodes, and its gradients in rows and
@@ -84,19 +118,33 @@ func TestAmongAll(t *testing.T) {
 	d, _ := knows(t)
 	const cols = 4
 	nodes := d.Types[0].Nodes
-	for _, decoder := range []model.Decoder{model.DistMult, model.ComplEx} {
+	for _, decoder := range ofRelations {
 		for _, o := range []LinkOptions{
 			{Negatives: All}, {Negatives: All, Corrupt: CorruptBoth}, {Negatives: All, Corrupt: CorruptSrc, N3: 0.3},
+			{Negatives: All, Reciprocal: true, N3: 0.3}, {Negatives: All, Corrupt: CorruptSrc, Reciprocal: true},
 			{Negatives: "uniform:3", Loss: CE, Corrupt: CorruptBoth, N3: 0.2}, {Negatives: "shared:2", Corrupt: CorruptSrc},
 			{Negatives: "shared:3", Corrupt: CorruptBoth, Chunk: 4, N3: 0.1}, {Negatives: "shared:5", Loss: CE, Corrupt: CorruptBoth, Chunk: 2},
+			{Negatives: "shared:5", Loss: CE, Reciprocal: true, Chunk: 2, N3: 0.1}, {Negatives: "shared:3", Reciprocal: true, Chunk: 4},
+			{Negatives: "shared:3", Reciprocal: true, Chunk: 4, Adversarial: 0.7}, {Negatives: "shared:3", Chunk: 20, Adversarial: 2},
+			{Negatives: "uniform:4", Corrupt: CorruptBoth, Adversarial: 1},
+			{Negatives: "in-batch", Chunk: 4, Corrupt: CorruptBoth, Adversarial: 1},
+			{Negatives: "uniform:3", Reciprocal: true}, {Negatives: "uniform:3", Reciprocal: true, Loss: CE},
+			{Negatives: "in-batch", Chunk: 4, Reciprocal: true},
 		} {
+			if decoder.Distance() && (o.Negatives == All || o.N3 > 0) {
+				continue
+			}
 			be := kernels.NewReference()
 			k, err := NewLinks(d, Options{Batch: 9, Seed: 3, NoLayers: true}, o, decoder)
 			require.NoError(t, err)
 			require.Equal(t, metric.MRR, k.Kind())
 			require.Equal(t, All, k.Options().EvalNegatives)
-			s := step.New(be, model.New(be, model.Config{Kind: model.SAGE, Norm: "none", Hidden: 1, Decoder: decoder},
-				model.Shape{In: []int{cols}, Out: cols, Decoded: 2}, 1), k, optim.Options{})
+			relations, width := 2, relationCols(decoder, cols)
+			if o.Reciprocal {
+				relations = 4
+			}
+			shape := model.Shape{In: []int{cols}, Out: cols, Decoded: relations}
+			s := step.New(be, model.New(be, configOf(decoder), shape, 1), k, optim.Options{})
 			k.Attach(s)
 			k.Begin(1)
 			require.Nil(t, k.Without(0))
@@ -107,16 +155,15 @@ func TestAmongAll(t *testing.T) {
 				require.Len(t, seeds, nodes)
 			}
 			weights := s.Model.Params[0]
-			tensor := func(n int) kernels.Tensor {
-				return kernels.Tensor{Buf: be.Alloc(kernels.F32, n*cols), Rows: n, Cols: cols}
-			}
-			points := [][]float64{make([]float64, len(seeds)*cols), make([]float64, 2*cols)}
+			rows := kernels.Tensor{Buf: be.Alloc(kernels.F32, len(seeds)*cols), Rows: len(seeds), Cols: cols}
+			drows := kernels.Tensor{Buf: be.Alloc(kernels.F32, len(seeds)*cols), Rows: len(seeds), Cols: cols}
+			points := [][]float64{make([]float64, len(seeds)*cols), make([]float64, relations*width)}
 			for n, p := range points {
 				for i := range p {
 					p[i] = math.Sin(float64(7*i + n + 1))
 				}
 			}
-			values, grads := []kernels.Tensor{tensor(len(seeds)), weights.Value}, []kernels.Tensor{tensor(len(seeds)), weights.Grad}
+			values, grads := []kernels.Tensor{rows, weights.Value}, []kernels.Tensor{drows, weights.Grad}
 			for n := range points {
 				be.UploadF64(values[n], points[n])
 			}
@@ -125,8 +172,10 @@ func TestAmongAll(t *testing.T) {
 			require.NoError(t, err)
 			s.Tape.Backward()
 
+			var softmax [][]float64 // of adversarial negatives: no gradient flows to these weights
 			loss := func() (sum float64) {
 				row := func(v uint32) []float64 { return points[0][int(v)*cols:][:cols] }
+				relation := func(i int) []float64 { return points[1][i*width:][:width] }
 				absolute := func(x []float64) (sum float64) {
 					if decoder == model.DistMult {
 						for _, x := range x {
@@ -140,11 +189,26 @@ func TestAmongAll(t *testing.T) {
 					return sum
 				}
 				sides := corrupted(k.links.Corrupt)
-				n := float64(len(x.links))
+				n, list := float64(len(x.links)), 0
 				for i := range x.links {
-					w := points[1][int(x.of[i])*cols:][:cols]
-					own := scoreOf(decoder, row(x.src[i]), w, row(x.dst[i]))
+					of := int(x.of[i])
+					score := func(isDst bool, u, v uint32) float64 {
+						if o.Reciprocal && !isDst {
+							return scoreOf(decoder, row(v), relation(of+2), row(u))
+						}
+						return scoreOf(decoder, row(u), relation(of), row(v))
+					}
+					positives := []bool{true}
+					if o.Reciprocal {
+						positives = []bool{true, false}
+					}
+					for _, isDst := range positives {
+						if k.links.Loss == BCE {
+							sum += math.Log1p(math.Exp(-score(isDst, x.src[i], x.dst[i]))) / n / float64(len(positives))
+						}
+					}
 					for side, isDst := range sides {
+						own := score(isDst, x.src[i], x.dst[i])
 						others := k.everyone
 						if k.negatives.Way != All {
 							other := x.sides[side]
@@ -154,23 +218,50 @@ func TestAmongAll(t *testing.T) {
 						if k.negatives.Way != All {
 							all = math.Exp(own)
 						}
+						var by []float64
 						for _, v := range others {
-							y := 0.0
+							y := score(isDst, v, x.dst[i])
 							if isDst {
-								y = scoreOf(decoder, row(x.src[i]), w, row(v))
-							} else {
-								y = scoreOf(decoder, row(v), w, row(x.dst[i]))
+								y = score(isDst, x.src[i], v)
 							}
 							all += math.Exp(y)
-							soft += math.Log1p(math.Exp(y))
+							by = append(by, math.Exp(o.Adversarial*y))
 						}
+						if list == len(softmax) {
+							total := 0.0
+							for _, b := range by {
+								total += b
+							}
+							for j := range by {
+								by[j] /= total
+							}
+							softmax = append(softmax, by)
+						}
+						for j, v := range others {
+							y := score(isDst, v, x.dst[i])
+							if isDst {
+								y = score(isDst, x.src[i], v)
+							}
+							soft += softmax[list][j] * math.Log1p(math.Exp(y))
+						}
+						list++
 						if k.links.Loss == CE {
 							sum += (math.Log(all) - own) / n / float64(len(sides))
 						} else {
-							sum += soft/n/float64(len(others)*len(sides)) + math.Log1p(math.Exp(-own))/n/float64(len(sides))
+							mean := n * float64(len(sides))
+							if _, negatives := k.sizes(1, len(sides)); k.negatives.Way == InBatch && o.Adversarial == 0 {
+								mean = float64(negatives) / float64(len(others)) // lists of a step may differ in length
+							}
+							sum += soft / mean
 						}
 					}
-					sum += k.links.N3 / n * (absolute(row(x.src[i])) + absolute(row(x.dst[i])) + absolute(w))
+					if o.N3 > 0 {
+						w := absolute(relation(of))
+						if o.Reciprocal {
+							w = (w + absolute(relation(of+2))) / 2
+						}
+						sum += o.N3 / n * (absolute(row(x.src[i])) + absolute(row(x.dst[i])) + w)
+					}
 				}
 				return sum
 			}
@@ -198,14 +289,17 @@ func TestRanks(t *testing.T) {
 	d, all := knows(t)
 	const cols = 4
 	nodes := d.Types[0].Nodes
-	for _, decoder := range []model.Decoder{model.DistMult, model.ComplEx} {
-		for _, corrupt := range []string{CorruptDst, CorruptSrc, CorruptBoth} {
+	for _, decoder := range ofRelations {
+		for _, o := range []LinkOptions{
+			{}, {Corrupt: CorruptSrc}, {Corrupt: CorruptBoth}, {Corrupt: CorruptBoth, Reciprocal: true},
+		} {
 			for _, kind := range []metric.Kind{metric.MRR, metric.Hits(2)} {
 				be := kernels.NewCPU(kernels.CPUOptions{})
-				k, err := NewLinks(d, Options{Metric: kind, Batch: 9, Seed: 3, NoLayers: true}, LinkOptions{Negatives: All, Corrupt: corrupt}, decoder)
+				k, err := NewLinks(d, Options{Metric: kind, Batch: 9, Seed: 3, NoLayers: true}, o, decoder)
 				require.NoError(t, err)
-				s := step.New(be, model.New(be, model.Config{Kind: model.SAGE, Norm: "none", Hidden: 1, Decoder: decoder},
-					model.Shape{In: []int{cols}, Out: cols, Decoded: 2}, 1), k, optim.Options{})
+				shape := model.Shape{In: []int{cols}, Out: cols, Decoded: 4}
+				s := step.New(be, model.New(be, configOf(decoder), shape, 1), k, optim.Options{})
+				corrupt := k.links.Corrupt
 				k.Attach(s)
 				rng := rand.New(rand.NewPCG(3, 4))
 				small := func(n int) []float32 {
@@ -215,18 +309,31 @@ func TestRanks(t *testing.T) {
 					}
 					return x
 				}
-				rows, weights := small(nodes*cols), small(2*cols)
+				width := relationCols(decoder, cols)
+				rows, weights := small(nodes*cols), small(4*width)
+				for i := range weights {
+					if decoder == model.RotatE { // so that a turn is exact
+						weights[i] = 0
+					}
+				}
 				be.UploadF32(s.Model.Params[0].Value, weights)
 				out := kernels.Tensor{Buf: be.Alloc(kernels.F32, nodes*cols), Rows: nodes, Cols: cols}
 				be.UploadF32(out, rows)
-				wide := func(x []float32, i uint32) (y []float64) {
+				wide := func(x []float32, i uint32, cols int) (y []float64) {
 					for _, v := range x[int(i)*cols:][:cols] {
 						y = append(y, float64(v))
 					}
 					return y
 				}
-				score := func(l triple) float64 {
-					return scoreOf(decoder, wide(rows, l.src), wide(weights, l.of), wide(rows, l.dst))
+				score := func(isDst bool, l triple) float64 {
+					u, v := wide(rows, l.src, cols), wide(rows, l.dst, cols)
+					sum := 0.0
+					if o.Reciprocal && !isDst {
+						sum = scoreOf(decoder, v, wide(weights, l.of+2, width), u)
+					} else {
+						sum = scoreOf(decoder, u, wide(weights, l.of, width), v)
+					}
+					return float64(float32(sum)) // roots are equal where they are in float32
 				}
 				known := slices.Concat(all[0], all[1], all[2])
 				for p := range 2 {
@@ -241,9 +348,9 @@ func TestRanks(t *testing.T) {
 								}
 								switch {
 								case slices.Contains(known, other):
-								case score(other) > score(l):
+								case score(isDst, other) > score(isDst, l):
 									rank++
-								case score(other) == score(l):
+								case score(isDst, other) == score(isDst, l):
 									rank += 0.5
 								}
 							}
@@ -261,7 +368,7 @@ func TestRanks(t *testing.T) {
 					require.NoError(t, k.Measure(s.Feed, 0, out, seeds[0]))
 					got, err := k.Value()
 					require.NoError(t, err)
-					require.InDelta(t, want/n, got, 1e-12, "%s, %s, %s, part %d", decoder, corrupt, kind, p)
+					require.InDelta(t, want/n, got, 1e-12, "%s, %+v, %s, part %d", decoder, o, kind, p)
 				}
 				be.Free(out.Buf)
 				s.Close()
@@ -274,13 +381,23 @@ func TestRanks(t *testing.T) {
 // loops, on validation, test and trained links.
 func TestUniformOfSeveral(t *testing.T) {
 	d, all := knows(t)
+	for _, decoder := range ofRelations {
+		for _, reciprocal := range []bool{false, true} {
+			uniformOfSeveral(t, d, all, decoder, reciprocal)
+		}
+	}
+}
+
+func uniformOfSeveral(t *testing.T, d *data.Data, all [3][]triple, decoder model.Decoder, reciprocal bool) {
 	const cols = 4
+	width := relationCols(decoder, cols)
 	be := kernels.NewReference()
-	k, err := NewLinks(d, Options{Batch: 9, Seed: 3, NoLayers: true, Width: cols}, LinkOptions{EvalNegatives: "uniform:5", Corrupt: CorruptBoth}, model.ComplEx)
+	k, err := NewLinks(d, Options{Batch: 9, Seed: 3, NoLayers: true, Width: cols},
+		LinkOptions{EvalNegatives: "uniform:5", Corrupt: CorruptBoth, Reciprocal: reciprocal}, decoder)
 	require.NoError(t, err)
 	require.Equal(t, metric.MRR, k.Kind())
-	s := step.New(be, model.New(be, model.Config{Kind: model.SAGE, Norm: "none", Hidden: 1, Decoder: model.ComplEx},
-		model.Shape{In: []int{cols}, Out: cols, Decoded: 2}, 1), k, optim.Options{})
+	shape := model.Shape{In: []int{cols}, Out: cols, Decoded: 4}
+	s := step.New(be, model.New(be, configOf(decoder), shape, 1), k, optim.Options{})
 	k.Attach(s)
 	defer s.Close()
 	values := func(n int) (x []float64) {
@@ -289,10 +406,13 @@ func TestUniformOfSeveral(t *testing.T) {
 		}
 		return x
 	}
-	rows, weights := values(d.Types[0].Nodes*cols), values(2*cols)
+	rows, weights := values(d.Types[0].Nodes*cols), values(4*width)
 	be.UploadF64(s.Model.Params[0].Value, weights)
-	score := func(of, u, v uint32) float64 {
-		return scoreOf(model.ComplEx, rows[int(u)*cols:][:cols], weights[int(of)*cols:][:cols], rows[int(v)*cols:][:cols])
+	score := func(isDst bool, of, u, v uint32) float64 {
+		if reciprocal && !isDst {
+			of, u, v = of+2, v, u
+		}
+		return scoreOf(decoder, rows[int(u)*cols:][:cols], weights[int(of)*width:][:width], rows[int(v)*cols:][:cols])
 	}
 	for _, p := range []Part{Valid, Test, Train} {
 		seeds, err := k.Part(t.Context(), p)
@@ -313,11 +433,11 @@ func TestUniformOfSeveral(t *testing.T) {
 			for _, isDst := range []bool{true, false} {
 				rank := 1.0
 				for j := range 5 {
-					other := score(l.of, instead.src[j], l.dst)
+					other := score(isDst, l.of, instead.src[j], l.dst)
 					if isDst {
-						other = score(l.of, l.src, instead.dst[j])
+						other = score(isDst, l.of, l.src, instead.dst[j])
 					}
-					switch own := score(l.of, l.src, l.dst); {
+					switch own := score(isDst, l.of, l.src, l.dst); {
 					case math.Abs(other-own) < 1e-6:
 						rank += 0.5
 					case other > own:
@@ -336,7 +456,7 @@ func TestUniformOfSeveral(t *testing.T) {
 		require.NoError(t, k.Measure(s.Feed, 0, out, seeds[0]))
 		got, err := k.Value()
 		require.NoError(t, err)
-		require.InDelta(t, want/n, got, 1e-9, "%v", p)
+		require.InDelta(t, want/n, got, 1e-9, "%v, %s, reciprocal %v", p, decoder, reciprocal)
 	}
 }
 
@@ -387,6 +507,9 @@ func TestNotAmongAll(t *testing.T) {
 		decoder model.Decoder
 	}{
 		"{negatives} all: every step would draw":  {LinkOptions{Negatives: All}, true, model.DistMult},
+		"{decoder} rotate scores by distances":    {LinkOptions{Negatives: All}, false, model.RotatE},
+		"{decoder} transe scores by distances":    {LinkOptions{Negatives: All}, false, model.TransE},
+		"{n3} 0.1: it goes with":                  {LinkOptions{N3: 0.1}, false, model.RotatE},
 		"{decoder} mlp scores pair by pair":       {LinkOptions{Negatives: All}, false, model.PairMLP},
 		"{decoder} dot knows one relation":        {LinkOptions{}, false, model.Dot},
 		"links of several relations are measured": {LinkOptions{EvalNegatives: "pairs:5"}, false, model.DistMult},

@@ -503,7 +503,9 @@ const (
 // share a source: its place in a list, and the decoder's rows of its source. The last link may add
 // more pairs of its own.
 func (k *Links) scoredAtOnce() (pairs int, each int64) {
-	rows := map[model.Decoder]int{model.Dot: 1, model.DistMult: 3, model.ComplEx: 8, model.PairMLP: 1}[k.decoder]
+	rows := map[model.Decoder]int{
+		model.Dot: 1, model.DistMult: 3, model.ComplEx: 8, model.TransE: 4, model.RotatE: 9, model.PairMLP: 1,
+	}[k.decoder]
 	each = k.listedBytes() + int64(rows)*k.scoredRow()
 	return int(min(mostPairs, max(scoredBytes/each, 1))), each
 }
@@ -537,8 +539,9 @@ func (k *Links) scoreLinks() {
 	src, dst := k.ends[0], k.ends[1]
 	most, _ := k.scoredAtOnce()
 	for all := k.used; len(all) > 0; {
-		k.lists = slices.Grow(k.lists[:0], 3)
-		positive, byDst, bySrc := k.list(r.Src, r.Dst, nil), k.list(r.Src, r.Dst, nil), k.list(r.Dst, r.Src, nil)
+		k.lists = slices.Grow(k.lists[:0], 4)
+		positive, byDst := k.list(r.Src, r.Dst, nil), k.list(r.Src, r.Dst, nil)
+		bySrc, back := k.list(r.Dst, r.Src, nil), k.list(r.Dst, r.Src, nil)
 		var ends, of []uint32 // rows of sources, and relations
 		for pairs := 0; len(all) > 0 && pairs < most; all = all[1:] {
 			i := all[0]
@@ -560,13 +563,30 @@ func (k *Links) scoreLinks() {
 			pairs += 1 + len(instead.src) + len(instead.dst)
 		}
 		positive.own, byDst.own, bySrc.own = ends, ends, positive.nodes
-		positive.of, byDst.of, bySrc.of = of, of, of
-		bySrc.reversed = true
+		positive.of, _ = k.decoded(of, len(ends), false)
+		bySrc.of, bySrc.reversed = k.decoded(of, len(ends), true)
+		byDst.of = positive.of
+		back.own, back.of, back.reversed = bySrc.own, bySrc.of, bySrc.reversed
+		if k.links.Reciprocal && len(bySrc.nodes) > 0 {
+			for _, u := range ends { // the same links, that go back
+				back.add(u)
+				back.end()
+			}
+		} else {
+			k.lists = k.lists[:3]
+		}
 		scores := k.scoreLists()
 		for _, list := range scores {
 			k.answers.add(list, 1, byScores)
 		}
-		k.addScores(scores[0], scores[1:]...)
+		if len(scores) < 4 {
+			k.addScores(scores[0], scores[1:]...)
+			continue
+		}
+		if len(scores[1]) > 0 {
+			k.metric.Add(scores[0], scores[1])
+		}
+		k.metric.Add(scores[3], scores[2])
 	}
 }
 
@@ -600,6 +620,7 @@ func (k *Links) scorePairs() {
 			l.end()
 		}
 		l.own, pairs = ends, pairs[n:]
+		l.of, _ = k.decoded(nil, n, false)
 		scores := k.scoreLists()[0]
 		k.answers.add(scores, 1, byScores)
 		k.metric.Add(nil, scores)

@@ -39,8 +39,8 @@ type LinkOptions struct {
 	// Hits@K uniform:1000, or all without layers, unless the rows of all nodes take more than a
 	// GiB: then uniform:1000 of 500 EvalEdges. Links of several relations take All or Uniform.
 	EvalNegatives string `json:"eval_negatives,omitempty"`
-	// Corrupt is the end of a positive that its negatives replace: CorruptDst, the default,
-	// CorruptSrc or CorruptBoth.
+	// Corrupt is the end of a positive that its negatives replace: CorruptDst, CorruptSrc or
+	// CorruptBoth. The default is CorruptDst, but CorruptBoth with Reciprocal.
 	Corrupt string `json:"corrupt,omitempty"`
 	// Chunk is the number of positives that share negatives. Default 100.
 	Chunk int `json:"chunk,omitempty"`
@@ -53,6 +53,12 @@ type LinkOptions struct {
 	// |x|³ over the elements x of their rows and their relation's. Default 0: none. It goes with
 	// distmult, and with complex, whose elements are complex.
 	N3 float64 `json:"n3,omitempty"`
+	// Adversarial is the temperature of negatives by BCE: each counts by the softmax of this times
+	// its score, among the negatives of its positive (Sun et al. 2019). Default 0: all count alike.
+	Adversarial float64 `json:"adversarial,omitempty"`
+	// Reciprocal gives each relation a second vector, for the links that go back: sources are told
+	// from it, and destinations from the first (Lacroix et al. 2018).
+	Reciprocal bool `json:"reciprocal,omitempty"`
 }
 
 // Filled returns o with its defaults, but for EvalNegatives, which depend on the data.
@@ -68,6 +74,9 @@ func (o LinkOptions) Filled() LinkOptions {
 	}
 	if o.Corrupt == "" {
 		o.Corrupt = CorruptDst
+		if o.Reciprocal {
+			o.Corrupt = CorruptBoth
+		}
 	}
 	if o.Chunk == 0 {
 		o.Chunk = 100
@@ -90,6 +99,11 @@ func (o LinkOptions) Validate() error {
 	fail(!slices.Contains([]string{CorruptDst, CorruptSrc, CorruptBoth}, o.Corrupt), "{corrupt} %s: there are dst, src and both", o.Corrupt)
 	fail(o.Negatives == All && o.Loss != CE, "{negatives} all: each positive is one among all nodes; take {loss} ce")
 	fail(!(o.N3 >= 0 && o.N3 < 1e6), "{n3} %v: at least 0", o.N3)
+	fail(!(o.Adversarial >= 0 && o.Adversarial < 1e6), "{adversarial} %v: at least 0", o.Adversarial)
+	fail(o.Adversarial > 0 && o.Loss != BCE,
+		"{adversarial} %v: it weighs negatives of {loss} bce, and {loss} ce weighs them by itself", o.Adversarial)
+	fail(o.Reciprocal && o.Corrupt == CorruptDst,
+		"{reciprocal}: the second vectors of relations tell sources, and {corrupt} dst tells none; take {corrupt} both")
 	fail(o.EvalEdges < 0, "{eval_edges} %d: at least 0, which is all", o.EvalEdges)
 	fail(o.Chunk < 1, "{chunk} %d: at least 1", o.Chunk)
 	return errors.Join(errs...)
@@ -123,6 +137,7 @@ type Links struct {
 	tensors   pairTensors
 	positives []float32
 	first     []uint32 // see lossShared
+	joined    []*denseLists
 	everyone  []uint32 // 0, 1, 2 and so on: the seeds of a step with all negatives
 	answers   sameness // of the measurement under way
 	constant  string   // see Constant
@@ -442,31 +457,76 @@ func (k *Links) list(from, to int, own []uint32) *lists {
 func (l *lists) add(nodes ...uint32) { l.nodes = append(l.nodes, nodes...) }
 func (l *lists) end()                { l.start = append(l.start, uint32(len(l.nodes))) }
 
-// listPositives adds the list of x's positives.
+// listPositives adds the list of x's positives and, if relations are reciprocal and sources are
+// told, the list of the same links that go back.
 func (k *Links) listPositives(x *examples) {
-	l := k.list(k.relation.Src, k.relation.Dst, x.src)
-	l.of = x.of
-	for _, v := range x.dst {
-		l.add(v)
-		l.end()
+	for _, back := range []bool{false, true}[:k.positiveLists()] {
+		from, to, own, other := k.sideOf(back, x)
+		l := k.list(from, to, own)
+		l.of, l.reversed = k.decoded(x.of, len(own), back)
+		for _, v := range other {
+			l.add(v)
+			l.end()
+		}
 	}
+}
+
+// positiveLists returns the number of lists of positives.
+func (k *Links) positiveLists() int {
+	if k.links.Reciprocal && k.links.Corrupt != CorruptDst {
+		return 2
+	}
+	return 1
+}
+
+// sideOf returns the types of the ends of x's links and their rows: of the end that stays and of
+// the other one, which is the source where links go back.
+func (k *Links) sideOf(back bool, x *examples) (from, to int, own, other []uint32) {
+	if back {
+		return k.relation.Dst, k.relation.Src, x.dst, x.src
+	}
+	return k.relation.Src, k.relation.Dst, x.src, x.dst
+}
+
+// bothWays returns the relations of x's links as the decoder knows them, and where it knows them by
+// another vector where they go back, these too.
+func (k *Links) bothWays(x *examples) (all [][]uint32) {
+	for _, back := range []bool{false, true}[:k.positiveLists()] {
+		of, _ := k.decoded(x.of, len(x.links), back)
+		all = append(all, of)
+	}
+	return all
+}
+
+// decoded returns, for n links of relations of, which go back or not, the relations that the
+// decoder knows them by, and whether it has to turn them round.
+func (k *Links) decoded(of []uint32, n int, back bool) (relations []uint32, reversed bool) {
+	if !k.links.Reciprocal {
+		return of, back
+	}
+	relations = append(relations, of...)
+	if len(of) == 0 {
+		relations = make([]uint32, n)
+	}
+	for i := range relations {
+		if back {
+			relations[i] += uint32(len(k.relations))
+		}
+	}
+	return relations, false
 }
 
 // listsOf sets k.lists to the lists of x. BCE has a list of positives and a list of negatives
 // for each side. CE has the lists of each side, each with its positive first.
 func (k *Links) listsOf(x *examples) {
-	r := k.relation
 	k.lists = k.lists[:0]
 	if k.links.Loss == BCE {
 		k.listPositives(x)
 	}
 	for _, s := range x.sides {
-		from, to, own, other := r.Dst, r.Src, x.dst, x.src
-		if s.dst {
-			from, to, own, other = r.Src, r.Dst, x.src, x.dst
-		}
+		from, to, own, other := k.sideOf(!s.dst, x)
 		l := k.list(from, to, own)
-		l.of, l.reversed = x.of, !s.dst
+		l.of, l.reversed = k.decoded(x.of, len(own), !s.dst)
 		for i := range x.links {
 			if k.links.Loss == CE {
 				l.add(other[i])
@@ -492,7 +552,8 @@ func (k *Links) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 	k.listsOf(x)
 	positives := len(x.links)
 	all, negatives := k.sizes(in.Step, len(x.sides))
-	pairs, zeros, ends := k.upload(f, k.lists, func(t int) int { return out[t].Value.Rows }, positives, x.src, x.dst, x.of)
+	others := append([][]uint32{x.src, x.dst}, k.bothWays(x)...)
+	pairs, zeros, ends := k.upload(f, k.lists, func(t int) int { return out[t].Value.Rows }, positives, others...)
 	var scores []*tape.Var
 	for i, p := range pairs {
 		l := &k.lists[i]
@@ -502,7 +563,7 @@ func (k *Links) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 	if k.links.Loss == CE {
 		sum = k.softmaxLoss(t, f, scores, zeros, float64(all))
 	} else {
-		sum = k.sigmoidLoss(t, f, scores, all, negatives)
+		sum = k.sigmoidLoss(t, f, scores, pairs, all, negatives, len(x.sides))
 	}
 	lists := k.lists
 	var fetched [][]float32
@@ -511,7 +572,7 @@ func (k *Links) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 		fetched = append(fetched, f.Fetch(s.Value))
 	}
 	if k.links.N3 > 0 {
-		penalties = k.penalty(t, f, out, model.Pairs{Nodes: ends[0], Relations: ends[2]}, ends[1], float64(all))
+		penalties = k.penalty(t, f, out, ends[0], ends[1], ends[2:], float64(all))
 	}
 	return func() step.Tally {
 		a := step.Tally{Loss: penalised(sum(), penalties), Weight: float64(positives)}
@@ -522,10 +583,13 @@ func (k *Links) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 
 // sigmoidLoss starts the backward pass from BCE: the sum of the means over the positives and over
 // the negatives of the step. all and negatives count them, on all workers. scores has the scores of
-// positives, and then of the negatives of each side. The function that it returns adds up the loss.
-func (k *Links) sigmoidLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var, all, negatives int) func() float64 {
-	most := 0
-	for _, s := range scores[1:] {
+// lists of positives, and then of the negatives of each side. The function that it returns adds up
+// the loss.
+func (k *Links) sigmoidLoss(
+	t *tape.Tape, f *step.Feed, scores []*tape.Var, pairs []model.Pairs, all, negatives, sides int,
+) func() float64 {
+	most, first := 0, k.positiveLists()
+	for _, s := range scores[first:] {
 		most = max(most, s.Value.Rows)
 	}
 	positives := scores[0].Value.Rows
@@ -534,22 +598,31 @@ func (k *Links) sigmoidLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var, all,
 		k.positives = append(k.positives, 1)
 	}
 	targets := f.UploadFloats(append(k.positives, make([]float32, most)...), 1)
+	of := func(list int) int { // the divisor of its mean
+		switch {
+		case list < first:
+			return all * first
+		case k.links.Adversarial > 0: // weights of a list add up to 1
+			return all * sides
+		}
+		return max(negatives, 1)
+	}
 	var losses [][]float32
 	for i, s := range scores {
-		first, of := positives, max(negatives, 1)
-		if i == 0 {
-			first, of = 0, all
+		scale := 1 / float32(of(i))
+		switch {
+		case i < first:
+			losses = append(losses, f.FetchLoss(t.SigmoidCrossEntropy(s, targets.Slice(0, positives), scale)))
+		case k.links.Adversarial > 0:
+			losses = append(losses, f.FetchLoss(t.AdversarialLoss(s, pairs[i].Lists, float32(k.links.Adversarial), scale)))
+		default:
+			target := targets.Slice(positives, positives+s.Value.Rows)
+			losses = append(losses, f.FetchLoss(t.SigmoidCrossEntropy(s, target, scale)))
 		}
-		target := targets.Slice(first, first+s.Value.Rows)
-		losses = append(losses, f.FetchLoss(t.SigmoidCrossEntropy(s, target, 1/float32(of))))
 	}
 	return func() (loss float64) {
 		for i, l := range losses {
-			of := max(negatives, 1)
-			if i == 0 {
-				of = all
-			}
-			loss += step.Sum(l) / float64(of) * float64(all)
+			loss += step.Sum(l) / float64(of(i)) * float64(all)
 		}
 		return loss
 	}
@@ -596,11 +669,13 @@ const mostMeasured = 1 << 14
 func (k *Links) measureBatch(scores [][]float32, lists []lists, a *step.Tally) {
 	k.trained.Reset()
 	measured := 0 // negatives
-	var positives []float32
+	var positives [][]float32
 	if k.links.Loss == BCE {
-		positives, scores, lists = scores[0], scores[1:], lists[1:]
+		n := k.positiveLists()
+		positives, scores, lists = scores[:n], scores[n:], lists[n:]
 	}
 	for i, got := range scores {
+		of := min(i, len(positives)-1) // a second side is of links that go back
 		start := lists[i].start
 		for n := range len(start) - 1 {
 			if start[n+1] > mostMeasured && n > 0 {
@@ -611,7 +686,7 @@ func (k *Links) measureBatch(scores [][]float32, lists []lists, a *step.Tally) {
 			if k.links.Loss == CE {
 				positive, own = own[:1], own[1:]
 			} else {
-				positive = positives[n : n+1]
+				positive = positives[of][n : n+1]
 			}
 			k.trained.Add(positive, own)
 			measured += len(own)

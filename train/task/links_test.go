@@ -343,7 +343,7 @@ func (l *live) Free(b kernels.Buffer) {
 func TestScoringStaysWithinItsBytes(t *testing.T) {
 	d := pairs(t)
 	const cols, drawn = 128, "pairs:80000"
-	for _, decoder := range []model.Decoder{model.Dot, model.DistMult, model.ComplEx, model.PairMLP} {
+	for _, decoder := range model.Decoders {
 		be := &live{Backend: kernels.NewCPU(kernels.CPUOptions{}), sizes: map[kernels.Buffer]int64{}}
 		k, err := NewLinks(d, Options{Batch: 7, Metric: metric.AP, Width: cols}, LinkOptions{EvalNegatives: drawn}, decoder)
 		require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
@@ -23,6 +24,8 @@ type ranked struct {
 	parts  [2][]triple
 	others [2]map[uint64][]uint32 // by (relation, source) the known destinations, and by (relation, destination) the sources: of parts
 	counts []count
+	every  []uint32 // see everyPair: 0 to perRow-1, over and over
+	perRow int
 }
 
 // triple is a link. of is the index of its relation among the learnt relations.
@@ -63,6 +66,9 @@ func (e *ranked) bytes(k *Links) (n int64) {
 	valid, test := k.data.Links.Held()
 	// each node replaces each end of each link of a part
 	scores := min(mostScores, 2*int64(max(valid, test))*int64(most))
+	if k.model.Decoder.Distance() {
+		n += 2 * 4 * max(int64(most), scores) // lists that join links with nodes, here and on the backend
+	}
 	return n + 2*4*max(int64(most), scores) + 16*(k.edges()+int64(valid+test)*12)
 }
 
@@ -210,7 +216,7 @@ func (k *Links) rank() (float64, error) {
 // scoreAll returns the scores of all nodes of type to in the place of an end of links, a row a
 // link.
 func (k *Links) scoreAll(links []triple, isDst bool, from, to int) []float32 {
-	l := lists{reversed: !isDst}
+	var l lists
 	for _, link := range links {
 		stays, _ := link.ends(isDst)
 		l.own = append(l.own, stays)
@@ -218,14 +224,40 @@ func (k *Links) scoreAll(links []triple, isDst bool, from, to int) []float32 {
 			l.of = append(l.of, link.of)
 		}
 	}
+	l.of, l.reversed = k.decoded(l.of, len(links), !isDst)
 	for i := len(k.tensors.count); i <= len(links); i++ {
 		k.tensors.count = append(k.tensors.count, uint32(i))
 	}
-	ints := k.feed.Ints(l.own, l.of, k.tensors.count[:len(links)+1])
+	all := [][]uint32{l.own, l.of, k.tensors.count[:len(links)+1]}
+	d := k.model.Distance()
+	if d != nil {
+		all = append(all, k.everyPair(len(links), k.rows[to].rows.Rows)...)
+	}
+	ints := k.feed.Ints(all...)
 	t := k.tape
 	t.Reset(false)
-	q := k.model.Query(t, t.Leaf(k.rows[from].rows), model.Pairs{Nodes: ints[0], Relations: ints[1], Count: ints[2], Reversed: l.reversed})
-	return k.feed.Download(t.Affine(nil, tape.Term{X: q, W: t.Leaf(k.rows[to].rows)}).Value)
+	p := model.Pairs{Nodes: ints[0], Relations: ints[1], Count: ints[2], Reversed: l.reversed}
+	q, others := k.model.Query(t, t.Leaf(k.rows[from].rows), p), t.Leaf(k.rows[to].rows)
+	if d != nil {
+		every := kernels.Adjacency{Start: ints[3], End: ints[4], Nbr: ints[5]}
+		return k.feed.Download(t.EdgeDistance(q, others, *d, every).Value)
+	}
+	return k.feed.Download(t.Affine(nil, tape.Term{X: q, W: others}).Value)
+}
+
+// everyPair returns lists that join each of links rows with each of nodes nodes, in their order.
+func (k *Links) everyPair(links, nodes int) [][]uint32 {
+	var start, end []uint32
+	for i := range links {
+		start, end = append(start, uint32(i*nodes)), append(end, uint32((i+1)*nodes))
+	}
+	if k.perRow != nodes {
+		k.every, k.perRow = k.every[:0], nodes
+	}
+	for at := len(k.every); at < links*nodes; at++ {
+		k.every = append(k.every, uint32(at%nodes))
+	}
+	return [][]uint32{start, end, k.every[:links*nodes]}
 }
 
 // rankChunk adds the ranks of links, whose scores are a row each.

@@ -10,7 +10,7 @@ import (
 func (k *Links) Scores(x, y kernels.Tensor, from, to, of []uint32) []float32 {
 	k.lists = k.lists[:0]
 	l := k.list(k.relation.Src, k.relation.Dst, from)
-	l.of = of
+	l.of, _ = k.decoded(of, len(from), false)
 	for _, v := range to {
 		l.add(v)
 		l.end()

@@ -5,16 +5,61 @@ import (
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/step"
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
 // With negatives Shared the scores of a chunk of positives are one product of matrices, of its
-// queries and its negatives: see tape.Shared. Each element is computed as Score would, but for the
-// order of its sum. PairMLP scores pair by pair, in lists.
+// queries and its negatives, or their distances: see tape.Shared. Each element is computed as Score
+// would, but for the order of its sum. PairMLP scores pair by pair, in lists.
 
-// products reports whether negatives are shared and their scores are products.
+// products reports whether negatives are shared and are scored with queries.
 func (k *Links) products() bool { return k.negatives.Way == Shared && k.model.Decoder != model.PairMLP }
+
+// denseLists are lists that join each of rows rows with each of others, in their order.
+type denseLists struct {
+	rows, others int
+	block        sample.Block
+}
+
+// dense returns such lists. They are the same for each step, and so are kept for later ones.
+func (k *Links) dense(rows, others int) *denseLists {
+	for _, l := range k.joined {
+		if l.rows == rows && l.others == others {
+			return l
+		}
+	}
+	l := &denseLists{rows: rows, others: others}
+	b := &l.block
+	for i := range rows {
+		b.Start, b.End = append(b.Start, uint32(i*others)), append(b.End, uint32((i+1)*others))
+		for u := range others {
+			b.Nbr = append(b.Nbr, uint32(u))
+		}
+	}
+	b.Reverse(others)
+	if len(k.joined) == mostDense {
+		k.joined = k.joined[1:]
+	}
+	k.joined = append(k.joined, l)
+	return l
+}
+
+// mostDense is the number of lists that are kept: a step has a size for whole chunks, and others
+// for what is left.
+const mostDense = 4
+
+// arrays are the lists as arrays of integers.
+func (l *denseLists) arrays() [][]uint32 {
+	b := &l.block
+	return [][]uint32{b.Start, b.End, b.Nbr, b.RevStart, b.RevDst, b.RevEdge}
+}
+
+// adjacency is the lists in the tensors that arrays came to.
+func adjacency(x []kernels.Tensor) kernels.Adjacency {
+	return kernels.Adjacency{Start: x[0], End: x[1], Nbr: x[2], RevStart: x[3], RevDst: x[4], RevEdge: x[5]}
+}
 
 // lossShared does for shared negatives what Loss does.
 func (k *Links) lossShared(t *tape.Tape, f *step.Feed, out model.Rows, number int, x *examples) (tally func() step.Tally) {
@@ -39,44 +84,72 @@ func (k *Links) lossShared(t *tape.Tape, f *step.Feed, out model.Rows, number in
 		}
 		others = append(others, k.first)
 	}
+	distance := k.model.Distance()
+	shared := tape.Shared{Chunk: k.links.Chunk, Each: each, Distance: distance, Temperature: float32(k.links.Adversarial)}
+	var sizes []int
+	dense := len(others) // place of the lists among others
+	if distance != nil || shared.Temperature > 0 {
+		sizes = shared.Sizes(n)
+		for _, rows := range sizes {
+			others = append(others, k.dense(rows, each).arrays()...)
+		}
+	}
+	relations := len(others)
+	others = append(others, k.bothWays(x)...)
 	pairs, zeros, ints := k.upload(f, k.lists, func(t int) int { return out[t].Value.Rows }, n, others...)
 	src, dst := ints[0], ints[1]
-	own := k.model.Score(t, out[r.Src], out[r.Dst], pairs[0])
-	positives := f.Fetch(own.Value)
-	var ofOwn []float32
+	shared.Lists = func(rows int) kernels.Adjacency {
+		return adjacency(ints[dense+6*slices.Index(sizes, rows):])
+	}
+	var own []*tape.Var
+	var positives, ofOwn [][]float32
+	var ones kernels.Tensor
 	if !softmax {
-		ones := slices.Repeat([]float32{1}, n)
-		ofOwn = f.FetchLoss(t.SigmoidCrossEntropy(own, f.UploadFloats(ones, 1), 1/float32(all)))
+		ones = f.UploadFloats(slices.Repeat([]float32{1}, n), 1)
+	}
+	for i, p := range pairs {
+		own = append(own, k.model.Score(t, out[k.lists[i].from], out[k.lists[i].to], p))
+		positives = append(positives, f.Fetch(own[i].Value))
+		if !softmax {
+			ofOwn = append(ofOwn, f.FetchLoss(t.SigmoidCrossEntropy(own[i], ones, 1/float32(all*len(pairs)))))
+		}
 	}
 	scale, sides := 1/(float64(all)*float64(len(x.sides))), len(x.sides)
 	var penalties []float64
 	var ofSides [][]float32
 	var measured []sharedScores
+	counted := float64(each) // negatives whose mean is a positive's loss; 1 where their weights add up to 1
+	if shared.Temperature > 0 {
+		counted = 1
+	}
 	for i, s := range x.sides {
-		p, from, to := model.Pairs{Nodes: dst, Relations: pairs[0].Relations, Reversed: true, Count: pairs[0].Count}, r.Dst, r.Src
-		if s.dst {
-			p.Nodes, p.Reversed = src, false
-			from, to = r.Src, r.Dst
+		way := 0 // among pairs
+		p, from, to := model.Pairs{Nodes: src, Count: pairs[0].Count}, r.Src, r.Dst
+		if !s.dst {
+			way = len(pairs) - 1
+			p.Nodes, p.Reversed = dst, !k.links.Reciprocal
+			from, to = r.Dst, r.Src
 		}
+		p.Relations = pairs[way].Relations
 		q := k.model.Query(t, out[from], p)
-		shared := tape.Shared{X: out[to], IDs: ints[2+i], Chunk: k.links.Chunk, Each: each, Seen: func(lo int, scores kernels.Tensor) {
+		shared.X, shared.IDs, shared.Seen = out[to], ints[2+i], func(lo int, scores kernels.Tensor) {
 			if read := min(scores.Rows, max(mostMeasured/each, 1)-lo); read > 0 {
-				measured = append(measured, sharedScores{lo, f.Fetch(scores.Slice(0, read))})
+				measured = append(measured, sharedScores{way, lo, f.Fetch(scores.Slice(0, read))})
 			}
-		}}
+		}
 		var losses kernels.Tensor
 		if softmax {
-			losses = t.SoftmaxShared(own, q, shared, zeros, ints[len(ints)-1], float32(scale))
+			losses = t.SoftmaxShared(own[way], q, shared, zeros, ints[dense-1], float32(scale))
 		} else {
-			losses = t.SigmoidShared(q, shared, float32(scale/float64(each)))
+			losses = t.SigmoidShared(q, shared, float32(scale/counted))
 		}
 		ofSides = append(ofSides, f.FetchLoss(losses))
 	}
 	if k.links.N3 > 0 {
-		penalties = k.penalty(t, f, out, model.Pairs{Nodes: src, Relations: pairs[0].Relations}, dst, float64(all))
+		penalties = k.penalty(t, f, out, src, dst, ints[relations:], float64(all))
 	}
 	return func() step.Tally {
-		loss := step.Sum(ofOwn) + sumOf(ofSides)/float64(each*sides)
+		loss := sumOf(ofOwn)/float64(len(pairs)) + sumOf(ofSides)/(counted*float64(sides))
 		if softmax {
 			loss = sumOf(ofSides) / float64(sides)
 		}
@@ -84,7 +157,7 @@ func (k *Links) lossShared(t *tape.Tape, f *step.Feed, out model.Rows, number in
 		k.trained.Reset()
 		negatives := 0
 		for _, s := range measured {
-			negatives += k.measureShared(positives[s.lo:], s.scores, each, softmax)
+			negatives += k.measureShared(positives[s.way][s.lo:], s.scores, each, softmax)
 		}
 		k.measured(negatives, &a)
 		return a
@@ -92,10 +165,10 @@ func (k *Links) lossShared(t *tape.Tape, f *step.Feed, out model.Rows, number in
 }
 
 // sharedScores are the scores of some positives with the negatives that they share, a row each. The
-// first is positive lo.
+// first is positive lo, of list way of positives.
 type sharedScores struct {
-	lo     int
-	scores []float32
+	way, lo int
+	scores  []float32
 }
 
 // placed returns nodes with a placeholder before the nodes of each chunk.

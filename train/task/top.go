@@ -332,7 +332,7 @@ func (s *search) multiply(x kernels.Tensor) {
 		s.at = append(s.at, uint32(i))
 	}
 	l := k.list(k.relation.Src, k.relation.Dst, s.at)
-	l.of = s.relations()
+	l.of, _ = k.decoded(s.relations(), len(s.at), false)
 	for range s.at {
 		l.end()
 	}
@@ -368,7 +368,8 @@ func (s *search) take(x kernels.Tensor, l *lists, lo, from int) error {
 	if len(l.nodes) == 0 {
 		return nil
 	}
-	l.own, l.of = s.at, s.relations()
+	l.own = s.at
+	l.of, _ = s.k.decoded(s.relations(), len(s.at), false)
 	scores := s.k.scoresOf(x, s.chunk)
 	for n, at := range s.at {
 		h := &s.best[from+int(at)]
