@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,8 +37,9 @@ type trainOptions struct {
 	plan       bool
 	network    string // of plan
 	json       bool
-	brief      bool // a line an evaluated epoch only
-	modelGiven bool // --model was given, or is on record
+	brief      bool   // a line an evaluated epoch only
+	modelGiven bool   // --model was given, or is on record
+	chosen     string // a note on the task that was chosen, or empty
 }
 
 func newTrain() *cobra.Command {
@@ -58,7 +60,9 @@ func newTrain() *cobra.Command {
 			"epochs that 500 updates take, and 10 at least. If a pass over all examples takes more than 2,000 steps, an epoch\n" +
 			"ends, and is validated, after 500 steps or a twentieth of the pass.\n\n" +
 			"Some defaults depend on the data: up to 1,000 labelled nodes of one type, links among nodes with learnt rows and 100\n" +
-			"or more links a node, and links of several relations have settings of their own, which the run prints at the start.\n\n" +
+			"or more links a node, and links of several relations have settings of their own, which the run prints at the start.\n" +
+			"A dataset without labels whose links are held out is learnt by --task link, and the links of several relations within\n" +
+			"one type by --layers 0: see gnnstore help links.\n\n" +
 			"--model tgn, jodie and apan learn from a stream of events which events come next. They see the times and neighbours\n" +
 			"before an event, and the state that earlier events left on the nodes. They have one layer, and by default 10\n" +
 			"neighbours, 100 columns and a learning rate of 0.001. The default batch has 50 to 600 events, so that a node misses\n" +
@@ -83,6 +87,11 @@ func newTrain() *cobra.Command {
 			}
 			if o.resume && o.run == "" {
 				return misuse(errors.New("--resume needs --run DIR, the directory of the run to go on with"))
+			}
+			if path != "" && !(o.resume && run.Begun(o.run)) {
+				if err := o.chooseTask(cmd.Flags(), path); err != nil {
+					return err
+				}
 			}
 			way, workers, err := o.findWorkers()
 			var link *plan.Link
@@ -230,9 +239,60 @@ func (o *trainOptions) open(stderr io.Writer, path string, g *dist.Group) (*stor
 	return ds, err
 }
 
+// chooseTask takes links if no task was given and the dataset has no labels, but links that are
+// held out. Of links of several relations within one type it takes no network, unless options of
+// one were given: then all of them are learnt together. It sets the flags, as a user would have.
+func (o *trainOptions) chooseTask(f *pflag.FlagSet, path string) error {
+	given := o.given.Given
+	if o.Streams() || given("task") && o.Task != run.LinkTask {
+		return nil
+	}
+	ds, err := store.OpenOne(path)
+	if err != nil {
+		return nil // whoever opens it next says why
+	}
+	defer ds.Close()
+	m := ds.Manifest()
+	split, within := 0, true
+	for _, r := range m.Relations {
+		if r.ReverseOf == "" {
+			within = within && r.Src == r.Dst && r.Src == m.Relations[0].Src
+		}
+		if r.EdgeSplit != nil {
+			split++
+		}
+	}
+	if split == 0 || !given("task") && (len(m.Labels) > 0 || len(m.Streams) > 0) {
+		return nil
+	}
+	var words []string
+	var errs []error
+	choose := func(flag, value string) {
+		words, errs = append(words, "--"+flag+" "+value), append(errs, f.Set(flag, value))
+	}
+	if !given("task") {
+		choose("task", run.LinkTask)
+	}
+	network := slices.ContainsFunc([]string{"layers", "fanout", "model", "target", "relation"}, given)
+	if split > 1 && within && !network {
+		choose("layers", "0")
+	}
+	switch {
+	case len(words) == 0:
+	case given("layers") && split > 1 && !network:
+		o.chosen = fmt.Sprintf("note: %s: links of %d relations are held out, and without a network all are learnt together", strings.Join(words, " "), split)
+	default:
+		o.chosen = fmt.Sprintf("note: %s: no node has a label, and links are held out", strings.Join(words, " "))
+	}
+	return errors.Join(errs...)
+}
+
 // chooseModel takes R-SAGE if no model was given and training reads several node types or
 // relations.
 func (o *trainOptions) chooseModel(stderr io.Writer, m *store.Manifest) {
+	if o.chosen != "" {
+		printf(stderr, "%s\n", o.chosen)
+	}
 	types, relations := len(m.NodeTypes), 0
 	for _, r := range m.Relations {
 		if o.Relation == "" || o.Relation == r.Name || o.Relation == r.Key() {

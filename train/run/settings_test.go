@@ -16,7 +16,7 @@ func allLeft() Options {
 	o := DefaultOptions()
 	o.Left = map[string]bool{}
 	for _, key := range []string{"lr", "hidden", "dropout", "input_dropout", "weight_decay", "epochs", "eval_every", "epoch_steps", "batch", "decoder", "negatives",
-		"norm", "loss", "corrupt", "n3"} {
+		"norm", "loss", "corrupt", "n3", "adversarial", "reciprocal"} {
 		o.Left[key] = true
 	}
 	return o
@@ -50,9 +50,10 @@ func TestSettingsGoBySize(t *testing.T) {
 		"dense, with features":   {linked(2), Size{Examples: 2135822, Nodes: 4267, Pairs: 4267 * 4267, Relations: 1}, "settings auto: 12 % of the pairs that links could join are links: {negatives} filtered:1"},
 		"sparse":                 {linked(2), Size{Examples: 10556, Nodes: 2708, Pairs: 2708 * 2708, Relations: 1, Learnt: true}, ""},
 		"dense, without network": {linked(0), Size{Examples: 2135822, Nodes: 4267, Pairs: 4267 * 4267, Relations: 1, Learnt: true}, "settings auto: 12 % of the pairs that links could join are links: {negatives} filtered:1"},
-		"UMLS": {linked(0), Size{Examples: 1959, Nodes: 135, Pairs: 135 * 135, Relations: 46, Learnt: true}, "settings auto: links of 46 relations: {decoder} complex, {n3} 0.1, " +
+		"UMLS": {linked(0), Size{Examples: 1959, Nodes: 135, Pairs: 135 * 135, Relations: 46, Learnt: true}, "settings auto: links of 46 relations: {decoder} complex, {n3} 0.1, {reciprocal} true, " +
 			"{negatives} all, {loss} ce, {corrupt} both"},
-		"a large knowledge graph": {linked(0), Size{Examples: 1e8, Nodes: 1e7, Relations: 46, Learnt: true}, "settings auto: links of 46 relations: {decoder} complex, {n3} 0.1"},
+		"a large knowledge graph": {linked(0), Size{Examples: 1e8, Nodes: 1e7, Relations: 46, Learnt: true}, "settings auto: links of 46 relations: {decoder} complex, {n3} 0.1, " +
+			"{reciprocal} true, {negatives} shared:64, {loss} ce, {corrupt} both"},
 	} {
 		got := c.o.Settle(c.of)
 		if c.reason == "" {
@@ -88,18 +89,40 @@ func TestGivenSettingsStay(t *testing.T) {
 	o.Settle(dense)
 	require.Equal(t, model.Dot, o.Decoder)
 
-	kg := allLeft()
-	kg.Task, kg.Layers, kg.Fanouts, kg.Decoder = LinkTask, 0, nil, model.DistMult
-	kg = kg.WithDefaults()
-	delete(kg.Left, "decoder")
-	require.Nil(t, kg.Settle(Size{Examples: 1959, Nodes: 135, Pairs: 135 * 135, Relations: 46, Learnt: true}))
-	require.NotEqual(t, task.All, kg.Negatives)
+	kgSize := Size{Examples: 1959, Nodes: 135, Pairs: 135 * 135, Relations: 46, Learnt: true}
+	for decoder, want := range map[model.Decoder]string{
+		model.DistMult: "{negatives} all, {loss} ce, {corrupt} both",
+		model.TransE:   "{negatives} shared:128, {adversarial} 0.5, {corrupt} both",
+		model.RotatE:   "{negatives} shared:128, {adversarial} 0.5, {corrupt} both",
+	} {
+		kg := allLeft()
+		kg.Task, kg.Layers, kg.Fanouts, kg.Decoder = LinkTask, 0, nil, decoder
+		kg = kg.WithDefaults()
+		delete(kg.Left, "decoder")
+		require.Equal(t, "settings auto: links of 46 relations: "+want, kg.Settle(kgSize).Reason)
+		require.NoError(t, kg.Validate())
+	}
+	for key, set := range map[string]func(o *Options){
+		"corrupt":   func(o *Options) { o.Corrupt = task.CorruptDst },
+		"negatives": func(o *Options) { o.Negatives = "uniform:2" },
+		"loss":      func(o *Options) { o.Loss = task.BCE },
+	} {
+		kg := allLeft()
+		kg.Task, kg.Layers, kg.Fanouts = LinkTask, 0, nil
+		set(&kg)
+		kg = kg.WithDefaults()
+		delete(kg.Left, key)
+		before := textOf(&kg, key)
+		require.NotContains(t, kg.Settle(kgSize).Reason, "{"+key+"} ")
+		require.Equal(t, before, textOf(&kg, key))
+		require.NoError(t, kg.Validate(), key)
+	}
 
 	for dist, want := range map[string]string{"": task.All, "local:2": task.Shared + ":64"} {
-		kg = allLeft()
+		kg := allLeft()
 		kg.Task, kg.Layers, kg.Fanouts, kg.Decoder, kg.Dist = LinkTask, 0, nil, model.ComplEx, dist
 		kg = kg.WithDefaults()
-		require.NotNil(t, kg.Settle(Size{Examples: 1959, Nodes: 135, Pairs: 135 * 135, Relations: 46, Learnt: true}))
+		require.NotNil(t, kg.Settle(kgSize))
 		require.Equal(t, want, kg.Negatives, "several workers cannot score all nodes")
 		require.NoError(t, kg.Validate())
 	}
