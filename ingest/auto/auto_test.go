@@ -158,6 +158,8 @@ func TestOffers(t *testing.T) {
 		_, _, _, err = Recognise(filepath.Join(dir, "a.csv"))
 		require.ErrorContains(t, err, way)
 	}
+	_, _, _, err := Recognise(folderOf(t, map[string]string{"acm.json": `{"edges": [{"relation": ["a", "to", "a"], "source_id_col": "x", "files": "e.csv"}]}`, "e.csv": "x,y\n1,2\n"}))
+	require.ErrorContains(t, err, "a graph as GraphStorm constructs it, by its configuration; gnnstore ingest table {infer} ")
 	at, format, _, err := Recognise(folderOf(t, map[string]string{"meta.yaml": "dataset_name: x\nedge_data:\n- file_name: e.csv\n", "e.csv": "src_id,dst_id\n1,2\n"}))
 	require.NoError(t, err)
 	require.Equal(t, "table", format)

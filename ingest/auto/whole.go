@@ -73,8 +73,12 @@ func incomplete(path string) error {
 	return nil
 }
 
-// properties refuses a folder of tables of a property graph, and names the way that reads it.
+// properties refuses a folder of tables of a property graph, or of GraphStorm, and names the way
+// that reads it.
 func properties(path string, names []string) error {
+	if table.GraphStorm(path) {
+		return fmt.Errorf("%s: %s", path, schemaWay("a graph as GraphStorm constructs it, by its configuration", path))
+	}
 	tables := ofKind(names, ".csv", ".csv.gz", ".tsv")
 	for _, n := range tables[:min(maxInside, len(tables))] {
 		if system := propertySystem(filepath.Join(path, n)); system != "" {
@@ -99,7 +103,12 @@ func propertySystem(path string) string {
 }
 
 func propertyWay(system, dir string) string {
+	return schemaWay("a property graph by its header, of "+system, dir)
+}
+
+// schemaWay names the commands that read a folder by a schema.
+func schemaWay(what, dir string) string {
 	schema := filepath.Join(dir, "schema.yaml")
-	return fmt.Sprintf("a property graph by its header, of %s; gnnstore ingest table {infer} %s > %s writes a schema of its types, and "+
-		"gnnstore ingest table %s OUT reads the graph", system, dir, schema, schema)
+	return fmt.Sprintf("%s; gnnstore ingest table {infer} %s > %s writes a schema of its types, and gnnstore ingest table %s OUT reads the graph",
+		what, dir, schema, schema)
 }

@@ -41,6 +41,9 @@ func Infer(dir string) ([]byte, error) {
 			return made, err
 		}
 	}
+	if made, err := stormSchema(dir); made != nil || err != nil {
+		return made, err
+	}
 	groups, err := findTables(dir)
 	if err != nil {
 		return nil, err
