@@ -89,7 +89,7 @@ var formats = map[string]struct {
 			}
 			return opened(table.Open(p, of))
 		}},
-	"tgb": {"a stream of TGB's, tgbl-*: NAME_edgelist.csv, and its negatives, NAME_val_ns.pkl and NAME_test_ns.pkl",
+	"tgb": {"a stream of TGB's, tgbl-*, tkgl-* or thgl-*: NAME_edgelist.csv, and the negatives of tgbl-*, NAME_val_ns.pkl and NAME_test_ns.pkl",
 		func(p string, o *sourceOptions) (ingest.Source, error) {
 			return opened(eventset.OpenTGB(p, o.csv.EdgeFeatures, o.eventset()))
 		}},

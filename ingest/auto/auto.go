@@ -88,6 +88,9 @@ var findings = []finding{
 	{[]string{"ml_*.csv", "ml_*.npy"}, "tgn", "a temporal graph of TGN"},
 	{[]string{"*_edgelist*.csv", "*_val_ns*.pkl"}, "tgb", "a temporal graph of TGB"},
 
+	{[]string{"tkgl-*_edgelist*.csv"}, "tgb", "a temporal knowledge graph of TGB"},
+	{[]string{"thgl-*_edgelist*.csv"}, "tgb", "a temporal graph of TGB with types"},
+
 	{[]string{"processed/paper__cites__paper/edge_index.npy"}, "", "an IGB folder, which is not read yet"},
 	{[]string{"processed/train_hrt.npy"}, "", "WikiKG90M, which is not read"},
 	{[]string{"dataset.yaml", "edges/train_edges.bin"}, "",

@@ -244,6 +244,8 @@ func text(path string) (format, why string, err error) {
 		return refuse("RDF triples: if they are N-Triples, rename it to end in .nt")
 	case strings.HasPrefix(low, ",src,dst,time"):
 		return refuse("the events of a temporal graph of TGL (%s); name its folder: gnnstore ingest tgl %s", lines.Clip([]byte(first)), filepath.Dir(path))
+	case strings.HasSuffix(name, ".csv") && strings.Contains(name, "_edgelist") && (strings.HasPrefix(name, "tkgl-") || strings.HasPrefix(name, "thgl-")):
+		return "tgb", fmt.Sprintf("%s: typed events of TGB, whose columns are %q", name, lines.Clip([]byte(first))), nil
 	case strings.HasPrefix(low, ",u,i,ts"):
 		return "tgn", fmt.Sprintf("%s: a temporal graph of TGN, whose columns are %q", name, lines.Clip([]byte(first))), nil
 	case strings.HasPrefix(low, "user_id,item_id,timestamp"):

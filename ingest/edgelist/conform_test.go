@@ -51,6 +51,8 @@ func TestConform(t *testing.T) {
 		input(files{"edges.csv": edges.String()}, Options{EdgeColumns: []string{"w=weight"}}),
 		input(f, Options{EdgeFeatures: []string{"weight"}, SkipBad: 1}),
 		input(files{"edges.csv": edges.String(), "n.csv": nodes.String()}, Options{EdgeFeatures: []string{"3-3"}, EdgeColumns: []string{"weight"}, Nodes: "n.csv", Missing: "zeros"}),
+		input(files{"edges.csv": edges.String()}, Options{Events: true, Time: "weight", EdgeFeatures: []string{"weight"}, IDType: "int"}),
+		input(files{"edges.csv": "src,dst,time,kind\n1,2,3,a\n2,1,4,b\n"}, Options{Events: true, Types: "kind"}),
 		input(files{"edges.csv": plain.String()}, Options{}),
 		input(files{"edges.csv": names.String(), "n.csv": persons.String()}, Options{Nodes: "n.csv"}),
 		input(files{"edges.csv": names.String()}, Options{}))

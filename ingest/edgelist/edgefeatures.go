@@ -78,6 +78,56 @@ func (r *edgeReader) readFeatures(cells [][]byte) error {
 		}
 		r.floats = append(r.floats, x)
 	}
+	return r.readType(cells)
+}
+
+// readType appends the type of an event to its features, or learns it.
+func (r *edgeReader) readType(cells [][]byte) error {
+	if r.types == nil {
+		return nil
+	}
+	cell, err := r.cell(cells, r.typeAt)
+	if err != nil {
+		return err
+	}
+	token, there, err := ingest.LabelToken(cell, r.token[:0])
+	switch {
+	case err != nil:
+		return bad(r.typeAt+1, "%w", err)
+	case !there:
+		return bad(r.typeAt+1, "an event's type is missing; mend the row, or pass over it with {skip_bad}")
+	case r.types.learning:
+		r.types.Learn(token)
+		return nil
+	}
+	number, err := r.types.Of(token)
+	if err != nil {
+		return fmt.Errorf("%s: line %d: %w", r.Name(), r.at, err)
+	}
+	for i := range r.types.Names {
+		x := float32(0)
+		if i == int(number) {
+			x = 1
+		}
+		r.floats = append(r.floats, x)
+	}
+	return nil
+}
+
+// maxTypes bounds the types of events. Each is a column of features.
+const maxTypes = 1024
+
+// learnTypes reads the list through for the types of its events.
+func (s *Source) learnTypes(ctx context.Context) error {
+	s.types = &classes{ingest.NewCategory(maxTypes), true}
+	if err := s.eachEdge(ctx, func(ingest.EdgeChunk) error { return nil }); err != nil {
+		return err
+	}
+	s.types.learning = false
+	if !s.types.Settle() {
+		return fmt.Errorf("%s: column %s: more than %d different types, each a column of features; {edge_features} names columns of numbers instead",
+			s.files[0], clipText(s.o.Types), maxTypes)
+	}
 	return nil
 }
 

@@ -157,10 +157,12 @@ type edgeReader struct {
 	token    []byte       // a buffer
 	label    ingest.Token // of the event read last, where it is labelled
 	labelled bool
-	counter  int   // column of Options.Counted, or -1
-	counted  int64 // rows read so far
-	numbered *Made // whose nodes are numbered, or nil
-	plain    bool  // the two first columns are integers, and no other is read
+	types    *classes // of events, each a feature
+	typeAt   int      // their column
+	counter  int      // column of Options.Counted, or -1
+	counted  int64    // rows read so far
+	numbered *Made    // whose nodes are numbered, or nil
+	plain    bool     // the two first columns are integers, and no other is read
 }
 
 // openList opens a file of the edge list as a table.
@@ -177,12 +179,19 @@ func (s *Source) openEdges(path string) (*edgeReader, error) {
 		return nil, err
 	}
 	t.anyText = s.o.IDType == "text"
-	r := &edgeReader{table: t, text: s.text, classes: s.classes, token: make([]byte, 0, 32), counter: -1}
+	r := &edgeReader{table: t, text: s.text, classes: s.classes, types: s.types, counter: -1}
+	r.token = make([]byte, 0, 32)
 	if s.made != nil && s.made.Nodes == nil && s.o.Nodes == "" {
 		r.numbered = s.made
 	}
 	if s.o.Counted {
 		r.counter = slices.Index(t.header, "")
+	}
+	if r.types != nil && t.columns > 0 {
+		if r.typeAt, err = t.column("types", s.o.Types); err != nil {
+			t.Close()
+			return nil, err
+		}
 	}
 	if r.src, r.dst, err = s.o.edgeColumns(t); err == nil && t.columns > 0 {
 		if err = r.place(s.kept); err == nil {

@@ -193,6 +193,14 @@ type classes struct {
 	learning bool
 }
 
+// count is the number of classes, 0 of nil.
+func (c *classes) count() int {
+	if c == nil {
+		return 0
+	}
+	return c.Len()
+}
+
 // learnClasses reads the list through for the different labels of its events.
 func (s *Source) learnClasses(ctx context.Context) error {
 	s.classes = &classes{ingest.NewCategory(ingest.MaxClasses), true}

@@ -63,6 +63,9 @@ type Options struct {
 	// called so, and "none" is none.
 	Part      string
 	Bipartite bool
+	// Types is the header of a column of categories, text or integers. Each becomes a column of
+	// features behind EdgeFeatures: 1 at the events of that type, else 0. Default none.
+	Types string
 	// Counted: a column without a name, if there is one, counts the rows of each file from 0.
 	Counted bool
 	// RowsBeside means that features of events are in a file beside the list. RowColumn is the

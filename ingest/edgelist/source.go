@@ -34,6 +34,7 @@ type Source struct {
 	kinds    kinds
 	remarks  []string
 	classes  *classes // of labels of events
+	types    *classes // of events
 	made     *Made    // the form of a graph that another reader opened; nil: tables in files
 	features *featureMap
 	ids      []int64 // of the nodes that edges name, ascending, for the map of features; nil when they are 0…n-1
@@ -162,7 +163,8 @@ func (s *Source) noteLeft(r *edgeReader) {
 	}
 	left := func(i int) bool {
 		numbers := s.o.RowsBeside && i < len(r.header) && (r.header[i] == "" || r.header[i] == s.o.RowColumn)
-		return i != r.src && i != r.dst && !read[i] && !numbers
+		typed := s.o.Types != "" && i < len(r.header) && r.header[i] == s.o.Types
+		return i != r.src && i != r.dst && !read[i] && !numbers && !typed
 	}
 	if s.left = r.names(left); len(s.left) == 0 {
 		return
@@ -277,8 +279,13 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 			return nil, err
 		}
 	}
-	if s.edgeDim > 0 {
-		schema.Tables = append(schema.Tables, ingest.Table{Name: "edge_feat", Relation: to.Key(), Dim: s.edgeDim})
+	if s.o.Types != "" {
+		if err := s.learnTypes(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if dim := s.edgeDim + s.types.count(); dim > 0 {
+		schema.Tables = append(schema.Tables, ingest.Table{Name: "edge_feat", Relation: to.Key(), Dim: dim})
 	}
 	schema.NodeTypes = []ingest.NodeType{node}
 	if s.o.Events {
@@ -295,8 +302,15 @@ func (s *Source) Describe() (d ingest.Description) {
 	case s.features == nil && s.table != nil && len(s.table.features) > 0:
 		d.Tables = append(d.Tables, store.NumberColumns(s.table.titles))
 	}
-	if s.edgeDim > 0 {
-		d.Tables = append(d.Tables, store.NumberColumns(s.edgeCols))
+	if s.edgeDim+s.types.count() > 0 {
+		columns := store.NumberColumns(s.edgeCols)
+		if s.types != nil {
+			columns = append(columns, store.Encoding{
+				Name: s.o.Types, Width: int64(s.types.count()), Kind: store.CategoryColumn, Encoder: store.OneHot,
+				Categories: s.types.Names,
+			})
+		}
+		d.Tables = append(d.Tables, columns)
 	}
 	if s.table != nil && s.table.label >= 0 {
 		d.Labels = []string{s.table.labelled}

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,12 +28,15 @@ import (
 // Of a table in JODIE's layout (tgbl-wiki and its kin) users and items are of two types, and items
 // count on from the users in the files of negatives. Others have time, source and destination
 // first; their nodes are of one type, called by texts, and negatives number them as they come in
-// the table, a row's source before its destination.
+// the table, a row's source before its destination. Of tkgl-* and thgl-* the fourth column is the
+// type of an event; each type is a column of features.
 type TGB struct {
 	*edgelist.Source
 	table     string
 	negatives []string // the files, or none
 	looked    string   // for them
+	typed     bool     // events have types, each a column of features
+	skipped   []string // files beside the table that are not read, and why
 	memory    int64
 	numbers   map[xxh3.Uint128]uint32 // of texts; nil of JODIE's layout
 	seed      uint64                  // of their hashes, which nobody knows beforehand
@@ -67,6 +71,16 @@ func OpenTGB(path string, columns []string, o Options) (*TGB, error) {
 		return nil, fmt.Errorf("%s: it is not there, and %s is; both come with the data set, so fetch it again, or take both away", missing[0], filepath.Base(t.negatives[0]))
 	}
 	t.looked = strings.Join(missing, " and ")
+	if typed := strings.HasPrefix(name, "tkgl") || strings.HasPrefix(name, "thgl"); typed {
+		t.typed = true
+		if len(t.negatives) > 0 {
+			t.skipped = append(t.skipped, fmt.Sprintf("%s: the negatives of typed events", strings.Join(t.negatives, " and ")))
+			t.negatives = nil
+		}
+		if types := filepath.Join(dir, name+"_nodetype"+version+".csv"); exists(types) {
+			t.skipped = append(t.skipped, types+": the types of nodes, since a stream has one type of nodes")
+		}
+	}
 	header, err := firstLine(table)
 	if err != nil {
 		return nil, err
@@ -83,6 +97,9 @@ func OpenTGB(path string, columns []string, o Options) (*TGB, error) {
 		}
 		t.numbers = map[xxh3.Uint128]uint32{}
 		list.Header, list.Time, list.Src, list.Dst, list.IDType = "yes", "1", "2", "3", "text"
+		if cells := strings.Split(header, ","); t.typed && len(cells) > 3 && columns == nil && !o.NoRows {
+			list.Types = strings.TrimSpace(cells[3])
+		}
 	}
 	if t.Source, err = edgelist.Open(table, list); err != nil {
 		return nil, err
@@ -110,10 +127,8 @@ func findTGB(path string) (string, error) {
 	switch {
 	case !strings.HasSuffix(base, ".csv") || !strings.Contains(base, "_edgelist"):
 		return "", fmt.Errorf("%s: not NAME_edgelist.csv, as TGB's data sets have it; for another table choose format events", path)
-	case strings.HasPrefix(base, "tkgl") || strings.HasPrefix(base, "thgl"):
-		return "", fmt.Errorf("%s: its events are of several types, of which no stream is made; tgbl-* are read", path)
 	case strings.HasPrefix(base, "tgbn"):
-		return "", fmt.Errorf("%s: it is of shares to foretell of nodes, which are not learnt; tgbl-* are read", path)
+		return "", fmt.Errorf("%s: it is of shares to foretell of nodes, which are not learnt; tgbl-*, tkgl-* and thgl-* are read", path)
 	}
 	return path, nil
 }
@@ -155,6 +170,7 @@ func (t *TGB) Schema(ctx context.Context) (*ingest.Schema, error) {
 		return nil, err
 	}
 	s, events := *schema, int64(0)
+	s.Skipped = append(slices.Clone(s.Skipped), t.skipped...)
 	if t.numbers == nil {
 		t.users, t.items = 0, 0
 		err = t.Source.Edges(ctx, 0, func(c ingest.EdgeChunk) error {
@@ -404,7 +420,10 @@ func integers(nodes []int64, value any) ([]int64, error) {
 // Remarks adds a remark where there are no negatives.
 func (t *TGB) Remarks() []string {
 	remarks := t.Source.Remarks()
-	if len(t.negatives) == 0 {
+	if t.typed && len(t.Describe().Tables) > 0 {
+		remarks = append(remarks[:len(remarks):len(remarks)], "the type of an event is a column of its features for each type, 1 at events of that type")
+	}
+	if len(t.negatives) == 0 && !t.typed {
 		remarks = append(remarks[:len(remarks):len(remarks)], "there are no negatives to rank events among: looked for "+t.looked)
 	}
 	return remarks

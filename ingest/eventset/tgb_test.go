@@ -188,7 +188,7 @@ func TestTGBRefuses(t *testing.T) {
 		{folder{}, ": 0 files *_edgelist*.csv in it; name the one to read"},
 		{folder{"a_edgelist.csv": wiki, "a_edgelist_v2.csv": wiki}, ": 2 files *_edgelist*.csv in it"},
 		{folder{"a_edgelist.csv": "source,target,weight\n1,2,3\n"}, "its columns are source,target,weight, and TGB's begin with time, source and destination"},
-		{folder{"tkgl-icews_edgelist.csv": wiki}, "its events are of several types"},
+		{folder{"tkgl-icews_edgelist.csv": "timestamp,head,tail,relation_type\n1,a,b,\n"}, "line 2, column 4: an event's type is missing"},
 		{folder{"tgbn-trade_edgelist.csv": wiki}, "it is of shares to foretell of nodes"},
 		{folder{"w_edgelist.csv": wiki, "w_val_ns.pkl": good}, "w_test_ns.pkl: it is not there, and w_val_ns.pkl is"},
 		{with(pickled(list{1, 4, 7, []int64{2}})), "event 8 (counting from 0, in the order of time) is to test, and the source's negatives have none for it"},
@@ -314,4 +314,41 @@ func FuzzTGB(f *testing.F) {
 			require.NotContains(t, err.Error(), "\n")
 		}
 	})
+}
+
+// TestTGBTyped: the types of events are columns of features, text or integers, and what else comes
+// with them is named as left behind.
+func TestTGBTyped(t *testing.T) {
+	for name, c := range map[string]struct {
+		rows string
+		want []float32
+	}{
+		"tkgl-x": {"5,Q1,Q2,P9\n6,Q2,Q3,P1\n6,Q1,Q3,P9\n", []float32{0, 1, 1, 0, 0, 1}},
+		"thgl-x": {"5,0,9,3\n6,9,0,11\n7,0,4,3\n", []float32{1, 0, 0, 1, 1, 0}},
+	} {
+		dir := folder{name + "_edgelist.csv": "timestamp,head,tail,relation_type\n" + c.rows, name + "_nodetype.csv": "node_id,type\n0,0\n",
+			name + "_val_ns.pkl": "x", name + "_test_ns.pkl": "x"}.write(t)
+		open := func() (ingest.Source, error) { return OpenTGB(dir, nil, Options{}) }
+		s, err := open()
+		require.NoError(t, err)
+		g, err := sourcetest.Read(s)
+		require.NoError(t, err)
+		require.Equal(t, c.want, g.Rows[0])
+		require.Equal(t, int64(3), g.Schema.NodeTypes[0].Count)
+		require.False(t, g.Schema.Relations[0].Stream.Negatives)
+		require.Len(t, g.Schema.Skipped, 2)
+		require.Contains(t, g.Schema.Skipped[0], "the negatives of typed events")
+		require.Contains(t, g.Schema.Skipped[1], "_nodetype.csv: the types of nodes")
+		require.Len(t, s.Extras().Describe().Tables[0], 1)
+		_, _, err = sealed(t, s, build.Options{})
+		require.NoError(t, err)
+		// Columns that the user names take their place.
+		if name == "thgl-x" {
+			s, err := OpenTGB(dir, []string{"4"}, Options{})
+			require.NoError(t, err)
+			g, err := sourcetest.Read(s)
+			require.NoError(t, err)
+			require.Equal(t, []float32{3, 11, 3}, g.Rows[0])
+		}
+	}
 }
