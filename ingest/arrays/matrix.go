@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/ingest/npy"
 	"github.com/gnnstore/gnnstore/ingest/pickle"
 	"github.com/gnnstore/gnnstore/ingest/torch"
@@ -44,7 +45,9 @@ func matrixOf(name, key string, o *pickle.Object) (*matrix, error) {
 		if len(state) == 2 {
 			layout, _ := pickle.Text(state[0])
 			of, _ := state[1].(pickle.Tuple)
-			form = "a sparse tensor of layout " + layout
+			if form = "a sparse tensor of layout " + layout; !lines.Printable(layout) || len(layout) > maxShown {
+				form = fmt.Sprintf("a sparse tensor of layout %.*q", maxShown, layout)
+			}
 			m.format = strings.TrimPrefix(layout, "torch.sparse_")
 			switch {
 			case m.format == "coo" && len(of) >= 3:
