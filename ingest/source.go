@@ -373,4 +373,5 @@ type Description struct {
 	Tables    [][]store.Encoding // widths add up to the table's Dim; nil: columns without names
 	Labels    []string           // columns or arrays
 	Relations [][]string         // of the Columns of each
+	Names     []string           // of relations, where the Schema may have cleaned them
 }

@@ -29,6 +29,7 @@ type Encodings struct {
 	Tables    []TableEncoding    `json:"tables"`
 	Relations []RelationEncoding `json:"relations"`
 	Labels    []LabelEncoding    `json:"labels,omitempty"`
+	Streams   []StreamEncoding   `json:"streams,omitempty"`
 	// Check is XXH3-64 of the text with Check empty.
 	Check string `json:"check"`
 }
@@ -69,6 +70,10 @@ const (
 	MissingIndicator = "indicator" // zeros, and a further column that is 1 there and 0 elsewhere
 )
 
+// UnknownBucket is the rule by which categories that are not listed share a number of their own,
+// behind the others.
+const UnknownBucket = "bucket"
+
 // Encoding describes a column of the source, and how the table encodes it.
 type Encoding struct {
 	Name string `json:"name,omitempty"` // in the source; empty if columns have no names
@@ -83,12 +88,18 @@ type Encoding struct {
 	Filled     int64     `json:"filled,omitempty"`
 	Means      []float32 `json:"means,omitempty"`
 	Categories []string  `json:"categories,omitempty"` // all, in the order of their numbers
-	XXH3       string    `json:"xxh3,omitempty"`       // XXH3-128 of the folded columns' JSON
+	// Unknown is the rule for categories that are not listed; empty: they are refused.
+	Unknown string `json:"unknown,omitempty"`
+	XXH3    string `json:"xxh3,omitempty"` // XXH3-128 of the folded columns' JSON
 }
 
 // RelationEncoding describes how the edges of a relation were stored.
 type RelationEncoding struct {
-	Relation   string           `json:"relation"` // a Key
+	Relation string `json:"relation"` // a Key
+	// From is the relation's name in the source, if the dataset has another. ReverseOf is the Key
+	// of the relation whose edges ingest turned round to make this one.
+	From       string           `json:"from,omitempty"`
+	ReverseOf  string           `json:"reverse_of,omitempty"`
 	Undirected bool             `json:"undirected,omitempty"`
 	SelfLoops  string           `json:"self_loops"` // "keep", "drop" or "add"
 	Duplicates string           `json:"duplicates"` // "keep", "merge", or the rule for values of merged edges: "first", "sum", "max" or "mean"
@@ -98,14 +109,65 @@ type RelationEncoding struct {
 // ColumnEncoding names the source's column that became a [Column] of edges.
 type ColumnEncoding struct {
 	Name string `json:"name"`
-	From string `json:"from"`
+	From string `json:"from"`           // empty if it is not known
+	Elem Elem   `json:"elem,omitempty"` // 0 in datasets of earlier builds
 }
 
-// LabelEncoding names the source's column that became a [Label].
+// LabelEncoding describes the values of a [Label], and names the source's column. Datasets of
+// earlier builds have the column alone, and so have labels whose classes take too much room.
 type LabelEncoding struct {
-	Name     string `json:"name"`
-	NodeType string `json:"node_type"`
-	From     string `json:"from"`
+	Name       string   `json:"name"`
+	NodeType   string   `json:"node_type"`
+	From       string   `json:"from"` // empty if it is not known
+	Classes    int64    `json:"classes,omitempty"`
+	Multi      bool     `json:"multi,omitempty"`
+	Numbers    bool     `json:"numbers,omitempty"`
+	ClassNames []string `json:"class_names,omitempty"`
+}
+
+// StreamEncoding describes the events of a [Stream]. It does not name the source's columns of times
+// and labels, which an export calls by other names.
+type StreamEncoding struct {
+	Stream     string   `json:"stream"`
+	Src        string   `json:"src"`
+	Dst        string   `json:"dst"`
+	TimeScale  float64  `json:"time_scale"`
+	Classes    int64    `json:"classes,omitempty"`
+	ClassNames []string `json:"class_names,omitempty"`
+}
+
+// Known reports whether the values are described, and not only the column.
+func (l *LabelEncoding) Known() bool { return l.Numbers || l.Classes > 0 }
+
+// maxClassTexts bounds the bytes of class names in encodings.
+const maxClassTexts = 8 << 20
+
+// EncodingOf describes the values of a label. It leaves the classes out if their names take too
+// much room; the manifest has them in any case.
+func (l *Label) EncodingOf(from string) LabelEncoding {
+	e := LabelEncoding{Name: l.Name, NodeType: l.NodeType, From: from}
+	if fitClasses(l.ClassNames) {
+		e.Classes, e.Multi, e.Numbers, e.ClassNames = l.Classes, l.Multi, l.Numbers, l.ClassNames
+	}
+	return e
+}
+
+// EncodingOf describes the events of a stream. It leaves the classes out if their names take too
+// much room.
+func (s *Stream) EncodingOf() StreamEncoding {
+	e := StreamEncoding{Stream: s.Name, Src: s.Src, Dst: s.Dst, TimeScale: s.TimeScale}
+	if fitClasses(s.ClassNames) {
+		e.Classes, e.ClassNames = s.Classes, s.ClassNames
+	}
+	return e
+}
+
+func fitClasses(names []string) bool {
+	size := 0
+	for _, name := range names {
+		size += 6*len(name) + 8
+	}
+	return size <= maxClassTexts
 }
 
 // Owner returns the node type, relation or stream that the table belongs to.
@@ -149,13 +211,20 @@ func (e *Encodings) Encode() ([]byte, error) {
 	c.Relations, c.Labels = slices.Clone(e.Relations), slices.Clone(e.Labels)
 	for i := range c.Relations {
 		r := &c.Relations[i]
+		r.From = toValid(r.From)
 		r.Columns = slices.Clone(r.Columns)
 		for j := range r.Columns {
 			r.Columns[j].From = toValid(r.Columns[j].From)
 		}
 	}
 	for i := range c.Labels {
-		c.Labels[i].From = toValid(c.Labels[i].From)
+		l := &c.Labels[i]
+		l.From, l.ClassNames = toValid(l.From), validNames(l.ClassNames)
+	}
+	c.Streams = slices.Clone(e.Streams)
+	for i := range c.Streams {
+		s := &c.Streams[i]
+		s.ClassNames = validNames(s.ClassNames)
 	}
 	room := int64(maxEncodings / 2) // the rest is for relations and labels; more of them is an error
 	for i := range c.Tables {
@@ -243,12 +312,17 @@ func validEncodings(columns []Encoding) []Encoding {
 	columns = slices.Clone(columns)
 	for i := range columns {
 		c := &columns[i]
-		c.Name, c.From = toValid(c.Name), toValid(c.From)
-		if slices.ContainsFunc(c.Categories, func(s string) bool { return !utf8.ValidString(s) }) {
-			c.Categories = toValidAll(c.Categories)
-		}
+		c.Name, c.From, c.Categories = toValid(c.Name), toValid(c.From), validNames(c.Categories)
 	}
 	return columns
+}
+
+// validNames returns names, or a copy with those made valid that are not.
+func validNames(names []string) []string {
+	if slices.ContainsFunc(names, func(s string) bool { return !utf8.ValidString(s) }) {
+		return toValidAll(names)
+	}
+	return names
 }
 
 // DecodeEncodings decodes a text that Encode made. It checks everything, since the file may be
@@ -301,6 +375,19 @@ func (e *Encodings) validate() error {
 			errs = append(errs, fmt.Errorf("relation %s: self loops %q, duplicates %q", r.Relation, r.SelfLoops, r.Duplicates))
 		}
 	}
+	for _, l := range e.Labels {
+		names := int64(len(l.ClassNames))
+		if l.Classes < 0 || l.Numbers && (l.Multi || l.Classes > 0) || names > 0 && names != l.Classes {
+			errs = append(errs, fmt.Errorf("label %s of %s: %d classes, and names for %d", l.Name, l.NodeType, l.Classes, names))
+		}
+	}
+	for _, s := range e.Streams {
+		names := int64(len(s.ClassNames))
+		if s.Classes < 0 || names > 0 && names != s.Classes || !(s.TimeScale > 0 && s.TimeScale <= math.MaxFloat64) {
+			errs = append(errs, fmt.Errorf("stream %s: %d classes, names for %d, and times that are multiplied with %v",
+				s.Stream, s.Classes, names, s.TimeScale))
+		}
+	}
 	return errors.Join(errs...)
 }
 
@@ -309,11 +396,16 @@ func (c *Encoding) validate() error {
 	if c.Missing == MissingIndicator {
 		numbers--
 	}
-	categories := int64(len(c.Categories))
+	categories, bucket := int64(len(c.Categories)), int64(0)
+	if c.Unknown == UnknownBucket {
+		bucket = 1
+	}
 	switch {
 	case c.Width < 1 || c.Width > math.MaxInt32 || numbers < 1:
 		return fmt.Errorf("%d columns wide", c.Width)
-	case c.Kind == CategoryColumn && (c.Encoder == OneHot && c.Width != max(categories, 1) || c.Encoder == CategoryIndex && c.Width != 1):
+	case c.Unknown != "" && (c.Unknown != UnknownBucket || c.Kind != CategoryColumn):
+		return fmt.Errorf("a %s with the rule %q for unknown categories", c.Kind, c.Unknown)
+	case c.Kind == CategoryColumn && (c.Encoder == OneHot && c.Width != max(categories+bucket, 1) || c.Encoder == CategoryIndex && c.Width != 1):
 		return fmt.Errorf("%d columns for %d categories by %s", c.Width, categories, c.Encoder)
 	case c.Kind == CategoryColumn && c.Encoder != OneHot && c.Encoder != CategoryIndex:
 		return fmt.Errorf("encoder %q", c.Encoder)
@@ -359,8 +451,18 @@ func (e *Encodings) fits(m *Manifest) error {
 		}
 	}
 	for _, l := range e.Labels {
-		if !slices.ContainsFunc(m.Labels, func(o Label) bool { return o.Name == l.Name && o.NodeType == l.NodeType }) {
+		at := slices.IndexFunc(m.Labels, func(o Label) bool { return o.Name == l.Name && o.NodeType == l.NodeType })
+		if at < 0 {
 			return fmt.Errorf("describes label %s of %s, and there is none", l.Name, l.NodeType)
+		}
+		if o := &m.Labels[at]; l.Known() && (l.Classes != o.Classes || l.Numbers != o.Numbers || l.Multi != o.Multi) {
+			return fmt.Errorf("describes %d classes of label %s of %s, and it has %d", l.Classes, l.Name, l.NodeType, o.Classes)
+		}
+	}
+	for _, s := range e.Streams {
+		same := func(o Stream) bool { return o.Name == s.Stream && o.Src == s.Src && o.Dst == s.Dst }
+		if !slices.ContainsFunc(m.Streams, same) {
+			return fmt.Errorf("describes stream %s of %s and %s, and there is none", s.Stream, s.Src, s.Dst)
 		}
 	}
 	return nil

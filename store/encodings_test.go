@@ -18,14 +18,15 @@ func described() *store.Encodings {
 	return &store.Encodings{
 		Tables: []store.TableEncoding{
 			{Name: "feat", Relation: "user__likes__user", Normalize: "row", Columns: []store.Encoding{
-				{Name: "city", Kind: store.CategoryColumn, Encoder: store.OneHot, Width: 2, Categories: []string{"berlin", "Zürich <\xff>"}},
+				{Name: "city", Kind: store.CategoryColumn, Encoder: store.OneHot, Width: 3, Categories: []string{"berlin", "Zürich <\xff>"}, Unknown: store.UnknownBucket},
 				{Name: "age", Kind: store.NumberColumn, Width: 1, Missing: store.MissingMean, Filled: 3, Means: []float32{31.25}},
 			}},
 			{Name: "feat", Stream: "likes", Made: "random:3", Seed: 7, Columns: []store.Encoding{{Kind: store.VectorColumn, Width: 3}}},
 		},
 		Relations: []store.RelationEncoding{{
 			Relation: "user__likes__user", Undirected: true, SelfLoops: "drop", Duplicates: "merge",
-			Columns: []store.ColumnEncoding{{Name: "kind", From: "type of like"}},
+			Columns: []store.ColumnEncoding{{Name: "kind", From: "type of like", Elem: store.U8}, {Name: "old", From: "\xff"}},
+			From:    "likes a lot\xff", ReverseOf: "user__liked__user",
 		}},
 	}
 }
@@ -113,8 +114,42 @@ func TestEncodingsAreSealed(t *testing.T) {
 	require.ErrorContains(t, err, "1 columns are described, and it has 2")
 	_, err = smallest(t, of(store.Encoding{Kind: store.CategoryColumn, Encoder: store.OneHot, Width: 2, Categories: []string{"a"}}))
 	require.ErrorContains(t, err, "2 columns for 1 categories")
+	_, err = smallest(t, of(store.Encoding{Kind: store.VectorColumn, Width: 2, Unknown: store.UnknownBucket}))
+	require.ErrorContains(t, err, `a vector with the rule "bucket" for unknown categories`)
 	_, err = smallest(t, &store.Encodings{})
 	require.ErrorContains(t, err, "says nothing of table feat")
+	columns := of(store.NumberColumns([]string{"age", "income"})...)
+	for want, change := range map[string]func(e *store.Encodings){
+		"describes label y of node, and there is none": func(e *store.Encodings) {
+			e.Labels = []store.LabelEncoding{{Name: "y", NodeType: "node", Classes: 2}}
+		},
+		"label y of node: 2 classes, and names for 1": func(e *store.Encodings) {
+			e.Labels = []store.LabelEncoding{{Name: "y", NodeType: "node", Classes: 2, ClassNames: []string{"a"}}}
+		},
+		"describes stream talk of node and node, and there is none": func(e *store.Encodings) {
+			e.Streams = []store.StreamEncoding{{Stream: "talk", Src: "node", Dst: "node", TimeScale: 2}}
+		},
+		"times that are multiplied with 0": func(e *store.Encodings) {
+			e.Streams = []store.StreamEncoding{{Stream: "talk", Src: "node", Dst: "node"}}
+		},
+	} {
+		e := *columns
+		change(&e)
+		_, err := smallest(t, &e)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// TestEncodingsOfClasses: names that take too much room are left out, and all numbers with them.
+func TestEncodingsOfClasses(t *testing.T) {
+	l := store.Label{Name: "y", NodeType: "node", Classes: 2, ClassNames: []string{"a", "b"}}
+	e := l.EncodingOf("species")
+	require.True(t, e.Known())
+	require.Equal(t, []string{"a", "b"}, e.ClassNames)
+	l.ClassNames = []string{"a", strings.Repeat("b", 2<<20)}
+	e = l.EncodingOf("species")
+	require.False(t, e.Known())
+	require.Equal(t, store.LabelEncoding{Name: "y", NodeType: "node", From: "species"}, e)
 }
 
 // TestEncodingsAreBounded folds columns that take too much room. Different ones still compare as

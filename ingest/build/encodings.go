@@ -39,19 +39,43 @@ func (b *builder) encodings() *store.Encodings {
 		if r.Src == r.Dst {
 			of.SelfLoops = string(b.SelfLoops)
 		}
-		if i < len(said.Relations) {
-			for k, from := range said.Relations[i] {
-				of.Columns = append(of.Columns, store.ColumnEncoding{Name: r.Columns[k].Name, From: from})
-			}
+		if k := b.madeFrom(i); k != i {
+			of.ReverseOf = b.schema.Relations[k].Key()
+		}
+		if name := nth(said.Names, i); name != r.Name {
+			of.From = name
+		}
+		from := nth(said.Relations, b.madeFrom(i))
+		for k, c := range r.Columns {
+			of.Columns = append(of.Columns, store.ColumnEncoding{Name: c.Name, From: nth(from, k), Elem: c.Elem})
 		}
 		e.Relations = append(e.Relations, of)
 	}
-	for i, from := range said.Labels {
-		if l := b.schema.Labels[i]; from != "" {
-			e.Labels = append(e.Labels, store.LabelEncoding{Name: l.Name, NodeType: l.NodeType, From: from})
+	for _, l := range b.report.Labels {
+		from := ""
+		for i, of := range b.schema.Labels {
+			if of.Name == l.Name && of.NodeType == l.NodeType {
+				from = nth(said.Labels, i)
+			}
 		}
+		of := store.Label{Name: l.Name, NodeType: l.NodeType, Classes: int64(l.Classes), ClassNames: l.ClassNames}
+		of.Multi, of.Numbers = l.Multi, l.Numbers
+		e.Labels = append(e.Labels, of.EncodingOf(from))
+	}
+	for _, s := range b.report.Streams {
+		of := store.Stream{Name: s.Name, Src: s.Src, Dst: s.Dst, TimeScale: s.TimeScale}
+		of.Classes, of.ClassNames = int64(s.Classes), s.ClassNames
+		e.Streams = append(e.Streams, of.EncodingOf())
 	}
 	return e
+}
+
+// nth returns the i-th of list, which may stop early.
+func nth[T any](list []T, i int) (none T) {
+	if i < len(list) {
+		return list[i]
+	}
+	return none
 }
 
 // described returns the source's names of its columns.
