@@ -83,11 +83,9 @@ var formats = map[string]struct {
 			if info, err := os.Stat(p); err == nil && info.IsDir() {
 				return nil, fmt.Errorf("%s: a folder; name the schema of its tables, or write a first one: gnnstore ingest table --infer %s", p, p)
 			}
-			of := table.Options{Memory: o.memory, SkipBad: o.skipBad, FollowLinks: o.follow}
-			if o.like != nil {
-				of.Like = &o.like.Like
-			}
-			return opened(table.Open(p, of))
+			return opened(table.Open(p, table.Options{
+				Memory: o.memory, SkipBad: o.skipBad, FollowLinks: o.follow, Like: o.like,
+			}))
 		}},
 	"tgb": {"a stream of TGB's, tgbl-*, tkgl-* or thgl-*: NAME_edgelist.csv, and the negatives of tgbl-*, NAME_val_ns.pkl and NAME_test_ns.pkl",
 		func(p string, o *sourceOptions) (ingest.Source, error) {
@@ -132,7 +130,7 @@ type sourceOptions struct {
 	memory   int64
 	follow   bool
 	likePath string
-	like     *like // that tables follow; nil: they follow nothing
+	like     *ingest.Like // that the source follows; nil: it follows nothing
 
 	nodeCount   int64  // of csv, events and arrays
 	timeScale   string // of streams
@@ -145,6 +143,7 @@ func (o *sourceOptions) validate(format string, b *buildOptions) error {
 	o.seed, o.skipBad, o.csv.SkipBad = b.Seed, b.SkipBad, b.SkipBad
 	o.memory, o.arrays.Memory, o.ogb.Memory, o.mag240m.Memory = b.Memory, b.Memory, b.Memory, b.Memory
 	o.triples.Memory = b.Memory
+	o.csv.Like = o.like
 	if slices.Contains([]string{"events", "jodie", "tgb", "tgl", "tgn"}, format) {
 		o.csv.Events = true
 		o.csv.EventLabel, o.csv.Label = o.csv.Label, ""

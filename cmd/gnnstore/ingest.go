@@ -94,6 +94,10 @@ func newIngest() *cobra.Command {
 				if set := o.follow(o.source.like, given.Given); len(set) > 0 {
 					printf(cmd.ErrOrStderr(), "as %s: %s\n", o.source.likePath, withFlags(strings.Join(set, ", ")))
 				}
+				if o.source.like.Silent {
+					printf(cmd.ErrOrStderr(), "%s was made by an earlier build and says nothing of its columns: "+
+						"those of %s are taken to be the same, in their order\n", o.source.likePath, src)
+				}
 			}
 			return runIngest(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), format, src, args[2], o)
 		},
@@ -115,6 +119,9 @@ func runIngest(ctx context.Context, stdout, stderr io.Writer, format, src, out s
 		return auto.Explain(src, err)
 	}
 	defer source.Close()
+	if o.source.like != nil {
+		source = ingest.Follow(source, src, o.source.like)
+	}
 	return auto.Explain(src, o.run(ctx, stdout, stderr, source, out))
 }
 

@@ -5,24 +5,17 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
+	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/build"
-	"github.com/gnnstore/gnnstore/ingest/table"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// like is a dataset for ingest to follow, with the encodings of its columns. A run stands for the
-// dataset that it trained on.
-type like struct {
-	table.Like
-	reversed bool // relations have reverses that ingest made
-}
-
-// likeOf opens a dataset to follow, or a run, which keeps a copy of what its dataset learnt.
-func likeOf(path string) (*like, error) {
-	dataset, l := path, &like{Like: table.Like{Name: path}}
+// likeOf opens a dataset to follow, or a run, which keeps a copy of what its dataset says of
+// itself.
+func likeOf(path string) (*ingest.Like, error) {
+	dataset, l, seal := path, &ingest.Like{Name: path}, ""
 	if _, err := os.Stat(filepath.Join(path, run.RecordFile)); err == nil {
 		dir, err := run.Look(path)
 		if err != nil {
@@ -32,12 +25,11 @@ func likeOf(path string) (*like, error) {
 		if l.Encodings, err = dir.Encodings(); err != nil {
 			return nil, err
 		}
-		dataset = dir.Record().Dataset
-		l.Identity = dir.Record().Seal
+		dataset, seal = dir.Record().Dataset, dir.Record().Seal
 	}
 	ds, err := store.OpenOne(dataset)
 	switch {
-	case err == nil && l.Identity != "" && ds.Manifest().Whole() != l.Identity:
+	case err == nil && seal != "" && ds.Manifest().Whole() != seal:
 		err = fmt.Errorf("%s is not the dataset that the run trained on", dataset)
 	case err == nil && l.Encodings == nil:
 		l.Encodings, err = ds.Encodings()
@@ -46,33 +38,70 @@ func likeOf(path string) (*like, error) {
 		defer ds.Close()
 	}
 	if err != nil && l.Encodings == nil {
-		return nil, fmt.Errorf("{like} %s: %w", path, err)
+		return nil, l.Errorf("%w", err)
+	}
+	l.Identity = seal
+	if err == nil {
+		l.Identity = ds.Manifest().Whole()
 	}
 	if l.Encodings == nil {
-		return nil, fmt.Errorf("{like} %s: an earlier build made it, and it says nothing of its columns; ingest it again", path)
+		l.Encodings, l.Silent = outline(ds.Manifest()), true
 	}
-	var labels []store.Label
+	l.Labels = l.Encodings.Labels
 	if err == nil {
-		m := ds.Manifest()
-		labels, l.Identity = m.Labels, m.Whole()
-		l.reversed = slices.ContainsFunc(m.Relations, func(r store.Relation) bool {
-			return r.ReverseOf != "" && strings.HasPrefix(r.Name, "rev_")
-		})
+		l.Labels = labelsOf(ds.Manifest(), l.Encodings)
+	} else if slices.ContainsFunc(l.Labels, func(of store.LabelEncoding) bool { return !of.Known() }) {
+		l.Labels, l.LabelsErr = nil, err
 	}
 	l.Identity += " " + l.Encodings.Check
-	l.Label = func(nodeType string) (*store.Label, error) {
-		i := slices.IndexFunc(labels, func(of store.Label) bool { return of.NodeType == nodeType })
-		if i < 0 {
-			return nil, err
-		}
-		return &labels[i], nil
-	}
 	return l, nil
 }
 
-// follow sets options of edges and rows to those that l's dataset was made with, unless they were
-// given. It returns the options that it changed.
-func (o *buildOptions) follow(l *like, given func(key string) bool) (set []string) {
+// labelsOf describes the labels of a dataset by its manifest.
+func labelsOf(m *store.Manifest, said *store.Encodings) (all []store.LabelEncoding) {
+	for _, l := range m.Labels {
+		of := store.LabelEncoding{Name: l.Name, NodeType: l.NodeType, Classes: l.Classes, ClassNames: l.ClassNames}
+		of.Multi, of.Numbers = l.Multi, l.Numbers
+		for _, e := range said.Labels {
+			if e.Name == l.Name && e.NodeType == l.NodeType {
+				of.From = e.From
+			}
+		}
+		all = append(all, of)
+	}
+	return all
+}
+
+// outline describes a dataset that says nothing of its columns.
+func outline(m *store.Manifest) *store.Encodings {
+	e := new(store.Encodings)
+	for i := range m.Tables {
+		t := &m.Tables[i]
+		of := store.TableEncoding{Name: t.Name, NodeType: t.NodeType, Relation: t.Relation, Stream: t.Stream}
+		of.Columns = build.Unnamed("", int(t.Dim))
+		e.Tables = append(e.Tables, of)
+	}
+	for i := range m.Relations {
+		r := &m.Relations[i]
+		of := store.RelationEncoding{Relation: r.Key()}
+		for _, c := range r.Columns {
+			of.Columns = append(of.Columns, store.ColumnEncoding{Name: c.Name, Elem: c.Elem})
+		}
+		e.Relations = append(e.Relations, of)
+	}
+	for i := range m.Streams {
+		e.Streams = append(e.Streams, m.Streams[i].EncodingOf())
+	}
+	return e
+}
+
+// follow sets options to those that l's dataset was made with, unless they were given. It returns
+// the options that it changed.
+func (o *ingestOptions) follow(l *ingest.Like, given func(key string) bool) (set []string) {
+	o.Like = l.Name
+	if l.Silent {
+		return nil
+	}
 	undirected := false
 	for i := range l.Encodings.Relations {
 		r := &l.Encodings.Relations[i]
@@ -86,12 +115,23 @@ func (o *buildOptions) follow(l *like, given func(key string) bool) (set []strin
 			set = append(set, "{undirected}")
 		}
 	}
-	if !given("reverse") && l.reversed {
-		o.Reverse = true
-		set = append(set, "{reverse}")
+	if !given("reverse") {
+		if o.Reverse, o.OneWay = l.Reversed(), !l.Reversed(); o.Reverse {
+			set = append(set, "{reverse}")
+		}
 	}
 	for i := range l.Encodings.Tables {
-		set = append(set, adopt(given, "normalize", &o.Normalize, build.Normalize(l.Encodings.Tables[i].Normalize))...)
+		t := &l.Encodings.Tables[i]
+		set = append(set, adopt(given, "normalize", &o.Normalize, build.Normalize(t.Normalize))...)
+		if t.Made == "degree" || t.Made == "mean" { // those go by the edges alone, and not by their nodes
+			set = append(set, adopt(given, "features", &o.Features, t.Made)...)
+		}
+	}
+	for _, s := range l.Encodings.Streams {
+		if !given("time_scale") {
+			o.TimeScale = s.TimeScale
+			set = append(set, fmt.Sprintf("{time_scale} %v", s.TimeScale))
+		}
 	}
 	return set
 }

@@ -13,6 +13,9 @@ var ingestTable = slices.Concat(sourceRows, setting.Table[ingestOptions]{
 	{Key: "infer",
 		In:   func(o *ingestOptions) setting.Value { return setting.Bool(&o.infer) },
 		Help: "table: print a first schema for the tables in DIR"},
+	{Key: "like",
+		In:   func(o *ingestOptions) setting.Value { return setting.Word(&o.source.likePath) },
+		Help: "a dataset, or a run: columns, categories, means, classes and relations become numbers as they did there, by name, so that a network trained on it reads the same; options of edges, {normalize} and {time_scale} that are not given are taken from it, too (default none)"},
 }, ingestBuild.Pick("Edges", "undirected", "reverse", "self-loops", "duplicates", "edge-ids", "edge-split"),
 	ingestBuild.Pick("Features and splits", "features", "normalize", "dtype", "clamp", "split", "allow-leak", "seed"),
 	ingestBuild.Pick("The dataset", "name", "order", "skip-bad"), setting.Table[ingestOptions]{
@@ -125,8 +128,6 @@ var sourceRows = slices.Concat(
 			func(o *source) setting.Value { return setting.Word(&o.mag240m.FullFeatures) }),
 		only("mag240m", "row_order", "order of types in {full_features}: paper,author,institution or author,institution,paper",
 			func(o *source) setting.Value { return setting.Word(&o.mag240m.RowOrder) }),
-		only("table", "like", "a dataset, or a run: the tables take its columns, categories, means and classes, so that a network trained on it reads the same numbers; options of edges and {normalize} that are not given are taken from it, too (default none)",
-			func(o *source) setting.Value { return setting.Word(&o.likePath) }),
 		only("triples", "literals", "what literals become: node; or drop, which leaves out their triples (default node)",
 			func(o *source) setting.Value { return setting.Word(&o.triples.Literals) }),
 	),

@@ -369,6 +369,8 @@ func (b *builder) judgeLeaks(w *watch, l learnt, file string, judged map[string]
 		switch {
 		case slices.Contains(b.AllowLeak, name):
 			b.noteOnce("%s: %s; {allow_leak} %s lets it be", file, said, name)
+		case b.Like != "":
+			b.noteOnce("%s: %s; it is a feature in %s as well", file, said, b.Like)
 		case !w.sure(c):
 			b.noteOnce("%s: %s; that may be chance, since they are few", file, said)
 		default:

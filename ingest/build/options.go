@@ -92,6 +92,9 @@ type Options struct {
 	Features string
 	// AllowLeak names columns of features that may tell the label: see [Build]. Default none.
 	AllowLeak []string
+	// Like names the dataset that the source follows: see ingest.Follow. Its columns were accepted
+	// there, so columns that may tell the label are noted and not refused. Default none.
+	Like string
 	// Split is "given", "random:a/b/c" or "per-class:t/v"; see [Build]. Default: given where the
 	// source has one, else random:0.6/0.2/0.2, which the Report notes. Of a stream it is "given" or
 	// "time:a/b/c", default time:0.7/0.15/0.15.

@@ -149,9 +149,11 @@ func (n *nodeTable) chooseKeys(t *table, o *Options) (err error) {
 			}
 		}
 	}
-	if label := o.Label; label == none && !t.named(none) {
-		n.unlabelled = true
-	} else if label != "" {
+	label, unlabelled := o.Label, false
+	if o.Like != nil {
+		label, unlabelled = n.followLabel(t, o)
+	}
+	if n.unlabelled = unlabelled || label == none && !t.named(none); !n.unlabelled && label != "" {
 		if name, ok := strings.CutSuffix(label, valueLabel); ok && !t.named(label) {
 			label, n.values = name, true
 		}
@@ -171,7 +173,18 @@ func (n *nodeTable) chooseFeatures(t *table, o *Options) error {
 	for _, i := range n.split.columns() {
 		taken[i] = true
 	}
-	for _, name := range o.Columns {
+	followed, follows, err := n.followFeatures(t, o)
+	if err != nil {
+		return err
+	}
+	names := o.Columns
+	if follows {
+		names, n.features = nil, followed
+	}
+	for _, i := range followed {
+		taken[i] = true
+	}
+	for _, name := range names {
 		i, err := t.column("{feature_columns}", name)
 		if err != nil {
 			return err
@@ -192,10 +205,13 @@ func (n *nodeTable) chooseFeatures(t *table, o *Options) error {
 		return n.tooMany()
 	}
 	why := "{feature_columns} chooses others"
-	if o.Features != "" {
+	switch {
+	case follows:
+		why = "they are no features in " + o.Like.Name
+	case o.Features != "":
 		why = "the features come from {node_features}"
 	}
-	if len(o.Columns) == 0 && o.Features == "" {
+	if len(o.Columns) == 0 && o.Features == "" && !follows {
 		labels := n.namedLabels(t, o)
 		rest = slices.DeleteFunc(rest, func(i int) bool { return slices.Contains(labels, i) })
 		n.skip(t, labels, "they are called as labels, and may tell the one to learn; {feature_columns} makes them features")

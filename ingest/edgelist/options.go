@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/gnnstore/gnnstore/ingest"
 )
 
 // Options locate ids and values in the tables. The zero value reads an edge list of two columns. A
@@ -75,6 +77,9 @@ type Options struct {
 	RowColumn  string
 
 	SkipBad int64 // rows that may be passed over; default none
+
+	// Like is a dataset whose columns are taken, by name, for options that name none. Default none.
+	Like *ingest.Like
 }
 
 // Validate reports every problem, a line each.

@@ -25,6 +25,7 @@ type Source struct {
 	kept     []keptColumn
 	edgeDim  int      // columns of edge features
 	edgeCols []string // their titles
+	keptCols []string // titles of kept
 	text     bool     // ids are text
 	sample   idSample // of the first file that has rows
 	edges    int      // rows in the samples of all files
@@ -71,6 +72,7 @@ func Open(path string, o Options) (*Source, error) {
 
 // open reads the first rows of the files.
 func (s *Source) open() (err error) {
+	s.o.follow()
 	s.forgive = lines.NewTolerance(s.o.SkipBad)
 	if s.kept, err = s.o.keptColumns(); err != nil {
 		return err
@@ -139,6 +141,11 @@ func (s *Source) sampleEdgesOf(r *edgeReader) error {
 			s.edgeCols = append(s.edgeCols, r.name(i))
 		}
 	}
+	if s.keptCols == nil {
+		for _, c := range r.kept {
+			s.keptCols = append(s.keptCols, r.name(c.at))
+		}
+	}
 	r.comments = false // lines that look like comments may be rows with text ids
 	sample, err := sampleIDs(r.table, r.src, r.dst)
 	if err != nil {
@@ -205,7 +212,9 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 	if schema.Identity, err = ingest.Files(s.paths()...); err != nil {
 		return nil, err
 	}
-	schema.Identity += fmt.Sprintf("%+v\n", s.o) // the options choose the columns, which the schema does not name
+	said := s.o
+	said.Like = nil                               // its address says nothing
+	schema.Identity += fmt.Sprintf("%+v\n", said) // the options choose the columns, which the schema does not name
 	switch {
 	case s.table != nil:
 		if err := s.table.scan(ctx); err != nil {
@@ -315,12 +324,8 @@ func (s *Source) Describe() (d ingest.Description) {
 	if s.table != nil && s.table.label >= 0 {
 		d.Labels = []string{s.table.labelled}
 	}
-	if !s.o.Events { // a stream keeps its time and label under names of their own
-		var from []string
-		for _, c := range s.kept {
-			from = append(from, c.from)
-		}
-		d.Relations = [][]string{from}
+	if !s.o.Events {
+		d.Relations = [][]string{s.keptCols}
 	}
 	return d
 }

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -8,21 +9,10 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Like has the encodings of another dataset's columns, so that numbers mean here what they mean
-// there.
-type Like struct {
-	Name      string // of the dataset, or of the run that trained on it
-	Identity  string // equal for equal Encodings and labels
-	Encodings *store.Encodings
-	// Label returns the label of a node type, or nil. It is called only where the schema has a
-	// label. Its error says why the labels are not known.
-	Label func(nodeType string) (*store.Label, error)
-}
-
 // follow makes the tables of the schema be encoded as l's. It takes columns by name, in l's order,
 // and categories, means, and rules for missing numbers from l. The schema must list
 // all columns of l's tables, and no others.
-func (s *schema) follow(l *Like) error {
+func (s *schema) follow(l *ingest.Like) error {
 	found := map[*store.TableEncoding]bool{}
 	follow := func(e *entry, tables []matrix, of store.Table) error {
 		for i := range tables {
@@ -67,37 +57,32 @@ func (s *schema) follow(l *Like) error {
 		t := &l.Encodings.Tables[i]
 		if !found[t] && t.Made == "" && (types[t.NodeType] || relations[t.Relation]) {
 			return fmt.Errorf("%s: {like} %s: its table %s of %s has the columns %s; list them under features",
-				s.path, l.Name, t.Name, t.Owner(), list(columnNames(t)))
+				s.path, l.Name, t.Name, t.Owner(), list(l.Columns(t)))
 		}
 	}
 	return nil
 }
 
-func columnNames(t *store.TableEncoding) (names []string) {
-	for i := range t.Columns {
-		names = append(names, t.Columns[i].Name)
-	}
-	return names
-}
-
-func (e *entry) failLike(l *Like, m *matrix, format string, args ...any) error {
-	return fmt.Errorf("%s: line %d: {like} %s: table %s: %s", e.schema, e.line, l.Name, m.name, fmt.Sprintf(format, args...))
+func (e *entry) failLike(l *ingest.Like, m *matrix, format string, args ...any) error {
+	return fmt.Errorf("%s: line %d: {like} %s: table %s: %s",
+		e.schema, e.line, l.Name, m.name, fmt.Sprintf(format, args...))
 }
 
 // followTable puts the features of a table in the order of enc, and sets how they are encoded.
-func (e *entry) followTable(l *Like, m *matrix, enc *store.TableEncoding) error {
+func (e *entry) followTable(l *ingest.Like, m *matrix, enc *store.TableEncoding) error {
 	fail := func(format string, args ...any) error { return e.failLike(l, m, format, args...) }
 	switch {
 	case enc.Made != "":
 		return fail("there it was made by {features} %s; leave the columns out of the schema", enc.Made)
 	case !enc.Named() || enc.Columns[0].Kind == store.FoldedColumns: // then it is the only one
-		return fail("its columns have no names on record there, or too many; ingest that dataset from tables with headers, or leave {like} out")
+		return fail("its columns have no names on record there, or too many; " +
+			"ingest that dataset from tables with headers, or leave {like} out")
 	}
 	byName := map[string]*feature{}
 	for _, f := range m.features {
 		byName[e.title(f.column)] = f
 	}
-	there := columnNames(enc)
+	there := l.Columns(enc)
 	ordered := make([]*feature, 0, len(there))
 	for i := range enc.Columns {
 		c := &enc.Columns[i]
@@ -120,11 +105,12 @@ func (e *entry) followTable(l *Like, m *matrix, enc *store.TableEncoding) error 
 }
 
 // follow sets how the feature is encoded, as c is. The schema may leave out what c says.
-func (f *feature) follow(l *Like, c *store.Encoding) error {
+func (f *feature) follow(l *ingest.Like, c *store.Encoding) error {
 	if c.Kind == store.CategoryColumn {
 		index := c.Encoder == store.CategoryIndex
 		if f.category != nil && f.index != index {
-			return fmt.Errorf("is categorical by %s there; write categorical: {%s: %s}", c.Encoder, clip(f.text), c.Encoder)
+			return fmt.Errorf("is categorical by %s there; write categorical: {%s: %s}",
+				c.Encoder, clip(f.text), c.Encoder)
 		}
 		if f.missing != "" {
 			return fmt.Errorf("is categorical there, so a missing value has no category; leave the column out of missing")
@@ -134,7 +120,8 @@ func (f *feature) follow(l *Like, c *store.Encoding) error {
 			f.dim = 1
 		}
 		f.category = ingest.KnownCategory(c.Categories,
-			fmt.Sprintf("the categories of %s; in the schema, unknown: {%s: 0} takes it for a missing one", l.Name, clip(f.text)))
+			fmt.Sprintf("the categories of %s; in the schema, unknown: {%s: 0} takes it for a missing one",
+				l.Name, clip(f.text)))
 		return nil
 	}
 	rule := missing(c.Missing)
@@ -145,7 +132,8 @@ func (f *feature) follow(l *Like, c *store.Encoding) error {
 	case f.category != nil:
 		return fmt.Errorf("is a number there; leave it out of categorical")
 	case f.missing != "" && f.missing != rule:
-		return fmt.Errorf("has the rule %s for missing numbers there; write missing: {%s: %s}, or leave it out", rule, clip(f.text), rule)
+		return fmt.Errorf("has the rule %s for missing numbers there; write missing: {%s: %s}, or leave it out",
+			rule, clip(f.text), rule)
 	}
 	f.known, f.missing, f.dim, f.average = true, rule, int(c.Width), average{means: c.Means}
 	if rule == indicate {
@@ -171,7 +159,8 @@ func taken(tables []matrix) (notes []string) {
 	for _, t := range tables {
 		for _, f := range t.features {
 			if f.unknown.cells > 0 {
-				notes = append(notes, fmt.Sprintf("column %s: %d cells have other categories than the dataset to follow, such as %q, and are taken for missing ones",
+				notes = append(notes, fmt.Sprintf(
+					"column %s: %d cells have other categories than the dataset to follow, such as %q, and are taken for missing ones",
 					clip(f.text), f.unknown.cells, clip(f.unknown.first)))
 			}
 		}
@@ -180,30 +169,35 @@ func taken(tables []matrix) (notes []string) {
 }
 
 // followLabel gives the label the classes that it has in l.
-func (n *nodes) followLabel(l *Like) error {
+func (n *nodes) followLabel(l *ingest.Like) error {
 	if !n.label.set() && !n.value.set() {
 		return nil
 	}
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("%s: line %d: {like} %s: %s", n.schema, n.line, l.Name, fmt.Sprintf(format, args...))
 	}
-	of, err := l.Label(n.name)
+	of, err := l.Label(n.name, "label")
+	if err == nil && of != nil && !of.Known() {
+		err = errors.New("that dataset does not say its classes")
+	}
 	switch {
 	case err != nil:
-		return fail("label of node type %s: %v; leave the label out of the schema: predictions need none", n.name, err)
+		return fail("label of node type %s: %v; leave the label out of the schema: predictions need none",
+			n.name, err)
 	case of == nil:
 		return fail("node type %s has no label there; leave it out of the schema", n.name)
 	case of.Numbers != n.value.set():
 		key := map[bool]string{true: "value", false: "label"}[of.Numbers]
 		return fail("node type %s has a %s there; write %s: COLUMN in the schema", n.name, key, key)
 	case of.Multi:
-		return fail("nodes of type %s have several classes there, and a schema gives them one; leave the label out of the schema", n.name)
+		return fail("nodes of type %s have several classes there, and a schema gives them one; leave the label out of the schema",
+			n.name)
 	case of.Numbers:
 		return nil
 	case len(of.ClassNames) > 0:
-		n.knownClasses = ingest.KnownCategory(of.ClassNames, "the classes of "+l.Name)
+		n.knownClasses = ingest.KnownCategory(of.ClassNames, l.ClassText())
 	default:
-		n.knownClasses = ingest.KnownClasses(of.Classes, "the classes of "+l.Name)
+		n.knownClasses = ingest.KnownClasses(of.Classes, l.ClassText())
 	}
 	return nil
 }

@@ -14,10 +14,10 @@ import (
 
 // Options are settings beside the schema.
 type Options struct {
-	Memory      int64 // of the ingest; joined files take up to a quarter; default 1 GiB
-	SkipBad     int64 // rows that may be passed over; default none
-	FollowLinks bool  // follow paths and symbolic links out of the schema's folder
-	Like        *Like // encodes tables as another dataset's; default nil: by their own values
+	Memory      int64        // of the ingest; joined files take up to a quarter; default 1 GiB
+	SkipBad     int64        // rows that may be passed over; default none
+	FollowLinks bool         // follow paths and symbolic links out of the schema's folder
+	Like        *ingest.Like // encodes tables as another dataset's; default nil: by their own values
 }
 
 // Source is a graph in tables that a schema describes.
@@ -27,7 +27,6 @@ type Source struct {
 	bad     *lines.Tolerance
 	forgive forgiver // skips bad rows as bad allows
 	edges   []*edges
-	like    string // identity of what tables follow; empty: they follow nothing
 
 	// What each section of the Schema is read from. Schema fills these lists:
 	form      *ingest.Schema
@@ -86,7 +85,6 @@ func Open(path string, o Options) (*Source, error) {
 		if err := sch.follow(o.Like); err != nil {
 			return nil, err
 		}
-		s.like = o.Like.Identity
 	}
 	return s, nil
 }
@@ -107,9 +105,6 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 	var err error
 	if form.Identity, err = ingest.Files(s.files()...); err != nil {
 		return nil, err
-	}
-	if s.like != "" {
-		form.Identity += "like " + s.like + "\n"
 	}
 	all := slices.Clone(s.schema.nodes)
 	byName := map[string]*nodes{}

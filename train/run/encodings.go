@@ -48,7 +48,7 @@ func (d *Dir) Remedy(e *store.Encodings) string {
 	if e == nil || !slices.ContainsFunc(e.Tables, func(t store.TableEncoding) bool { return t.Named() }) {
 		return ""
 	}
-	return "; if its tables have a schema, ingest them again with {like} " + d.path
+	return "; ingest it again with {like} " + d.path
 }
 
 // CheckColumns refuses a dataset whose columns or edges mean something else than those the run
