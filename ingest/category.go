@@ -27,6 +27,7 @@ type Category struct {
 	least   int64    // of the integers that are not negative
 	largest int64    // the largest
 	many    bool     // more than most: ids is dropped
+	rare    int32    // values met less often are left out
 	direct  bool     // a label's integers are classes by number
 	of      string   // what the values are known from; empty: they are learnt
 }
@@ -50,6 +51,9 @@ func KnownClasses(classes int64, of string) *Category {
 func NewCategory(most int) *Category {
 	return &Category{most: most, ids: map[string]int32{}, least: math.MaxInt64}
 }
+
+// LeaveRare has Settle leave out values that were met less than least times.
+func (c *Category) LeaveRare(least int) { c.rare = int32(least) }
 
 // Len is the number of different values, once known; 0 of nil, and of classes by number that are
 // learnt.
@@ -139,10 +143,15 @@ func (c *Category) Learn(t Token) {
 	case t.Number >= 0:
 		c.least, c.largest = min(c.least, t.Number), max(c.largest, t.Number)
 	}
-	if _, known := c.ids[string(t.Text)]; known || c.many {
+	met, known := c.ids[string(t.Text)]
+	switch {
+	case c.many || known && met >= c.rare:
+		return
+	case known:
+		c.ids[string(t.Text)] = met + 1
 		return
 	}
-	c.ids[string(t.Text)] = 0
+	c.ids[string(t.Text)] = 1
 	if len(c.ids) > c.most {
 		c.ids, c.many = map[string]int32{}, true
 	}
@@ -185,10 +194,13 @@ func (c *Category) SettleTexts() (fits bool) {
 // number gives each text its place; positive leaves out negative integers.
 func (c *Category) number(positive bool) {
 	texts := make([]string, 0, len(c.ids))
-	for text := range c.ids {
-		if positive && text[0] == '-' {
+	for text, met := range c.ids {
+		switch {
+		case met < c.rare:
+			delete(c.ids, text)
+		case positive && text[0] == '-':
 			c.ids[text] = -1
-		} else {
+		default:
 			texts = append(texts, text)
 		}
 	}
@@ -223,10 +235,10 @@ func (c *Category) Of(t Token) (int32, error) {
 	return id, nil
 }
 
-// Unknown reports whether names are known beforehand, and t is none of them.
+// Unknown reports whether t is none of the names, which are known by now.
 func (c *Category) Unknown(t Token) bool {
 	_, ok := c.ids[string(t.Text)]
-	return c.of != "" && !c.direct && !ok
+	return !c.direct && !ok
 }
 
 // unknown returns the error for a value that was not learnt.

@@ -143,7 +143,7 @@ func (o *sourceOptions) validate(format string, b *buildOptions) error {
 	o.seed, o.skipBad, o.csv.SkipBad = b.Seed, b.SkipBad, b.SkipBad
 	o.memory, o.arrays.Memory, o.ogb.Memory, o.mag240m.Memory = b.Memory, b.Memory, b.Memory, b.Memory
 	o.triples.Memory = b.Memory
-	o.csv.Like = o.like
+	o.csv.Like, o.triples.Like = o.like, o.like
 	if slices.Contains([]string{"events", "jodie", "tgb", "tgl", "tgn"}, format) {
 		o.csv.Events = true
 		o.csv.EventLabel, o.csv.Label = o.csv.Label, ""

@@ -434,7 +434,11 @@ func columnText(c store.Encoding) string {
 	case c.Kind == store.FoldedColumns:
 		text = fmt.Sprintf("%s columns that are known by their checksum", count(c.Width))
 	case c.Kind == store.CategoryColumn:
-		text += fmt.Sprintf(" (%d categories, %s)", len(c.Categories), c.Encoder)
+		bucket := ""
+		if c.Unknown == store.UnknownBucket {
+			bucket = " and a bucket for unknown ones"
+		}
+		text += fmt.Sprintf(" (%d categories%s, %s)", len(c.Categories), bucket, c.Encoder)
 	case c.Width > 1 && c.Missing == store.MissingIndicator:
 		text += fmt.Sprintf(" (%d numbers)", c.Width-1)
 	case c.Width > 1:

@@ -29,6 +29,7 @@ type edges struct {
 
 	srcIDs, dstIDs ids
 	relations      *ingest.Category // of by
+	known          bool             // relations come from the dataset to follow
 	names          []string         // of relations, clean
 	counts         []int64          // of their edges
 	empty          int64            // rows without an end that the last reading passed over
@@ -195,7 +196,9 @@ func (e *edges) settle(ctx context.Context, forgive forgiver) error {
 		e.names = []string{e.relation}
 		return nil
 	}
-	e.relations = ingest.NewCategory(maxRelations)
+	if !e.known {
+		e.relations = ingest.NewCategory(maxRelations)
+	}
 	r := e.reader(true)
 	rows := int64(0)
 	if err := r.each(ctx, forgive, func(string) error { rows++; return nil }); err != nil {
@@ -209,6 +212,8 @@ func (e *edges) settle(ctx context.Context, forgive forgiver) error {
 		return nil
 	}
 	switch {
+	case e.known:
+		return nil
 	case rows == 0:
 		return fmt.Errorf("%s: there are no rows in it to name the relations of %s:*:%s", e.files[0], e.src, e.dst)
 	case !e.relations.SettleTexts():

@@ -27,6 +27,11 @@ func (s *Source) Describe() (d ingest.Description) {
 			from = append(from, r.title(c.column))
 		}
 		d.Relations = append(d.Relations, from)
+		name := ""
+		if r.by.set() {
+			name = r.edges.relations.Names[r.kind]
+		}
+		d.Names = append(d.Names, name)
 	}
 	return d
 }
@@ -40,6 +45,9 @@ func (e *entry) encodings(m *matrix) (all []store.Encoding) {
 			c.Kind, c.Encoder, c.Categories = store.CategoryColumn, store.OneHot, f.category.Names
 			if f.index {
 				c.Encoder = store.CategoryIndex
+			}
+			if f.bucket {
+				c.Unknown = store.UnknownBucket
 			}
 		case f.dim == 1:
 			c.Kind = store.NumberColumn

@@ -467,9 +467,15 @@ func (r *featureReader) append(row []float32, f *feature, v *value, learn bool) 
 		return row, err
 	}
 	id := int32(-1)
-	if there && !(f.pass && f.category.Unknown(t)) {
-		if id, err = f.category.Of(t); err != nil {
-			return row, err
+	if there {
+		taken := false
+		if f.category.Unknown(t) {
+			id, taken = f.takes()
+		}
+		if !taken {
+			if id, err = f.category.Of(t); err != nil {
+				return row, err
+			}
 		}
 	}
 	if f.index {
@@ -492,7 +498,7 @@ func (r *featureReader) learn(cells []value) {
 		for _, f := range t.features {
 			if f.category != nil {
 				if t, there, err := tokenOf(&cells[i], r.buf); there && err == nil {
-					if f.category.Learn(t); f.category.Unknown(t) {
+					if f.category.Learn(t); f.known && f.category.Unknown(t) {
 						f.unknown.add(t.Text)
 					}
 				}
@@ -536,7 +542,7 @@ func forget(tables []matrix) {
 			case f.known:
 				f.average, f.unknown = average{means: f.means}, unknown{}
 			case f.category != nil:
-				f.category = ingest.NewCategory(f.most())
+				f.newCategory()
 			default:
 				f.dim, f.average = 0, average{}
 			}
@@ -548,7 +554,11 @@ func forget(tables []matrix) {
 func learns(tables []matrix) bool {
 	for _, t := range tables {
 		for _, f := range t.features {
-			if f.category != nil && (!f.known || f.pass) || f.missing == mean {
+			counts := false
+			if f.category != nil {
+				_, counts = f.takes()
+			}
+			if counts || f.category != nil && !f.known || f.missing == mean {
 				return true
 			}
 		}

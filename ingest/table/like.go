@@ -29,7 +29,12 @@ func (s *schema) follow(l *ingest.Like) error {
 		}
 		return nil
 	}
-	types, relations := map[string]bool{}, map[string]bool{}
+	types, relations, declared := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, e := range s.edges {
+		if !e.by.set() {
+			declared[ingest.Relation{Src: e.src, Name: e.relation, Dst: e.dst}.Key()] = true
+		}
+	}
 	for _, n := range s.nodes {
 		types[n.name] = true
 		if err := follow(&n.entry, n.tables, store.Table{NodeType: n.name}); err != nil {
@@ -40,17 +45,18 @@ func (s *schema) follow(l *ingest.Like) error {
 		}
 	}
 	for _, e := range s.edges {
-		if e.by.set() { // its relations are not known before they are read
-			if len(e.tables) > 0 {
-				return fmt.Errorf("%s: line %d: {like} %s: features of a relation_column cannot follow a dataset; "+
-					"write an entry of edges for each relation", e.schema, e.line, l.Name)
+		keys := []string{(&store.Relation{Src: e.src, Name: e.relation, Dst: e.dst}).Key()}
+		if e.by.set() {
+			if keys = e.followRelations(l, declared); len(keys) == 0 {
+				return fmt.Errorf("%s: line %d: {like} %s: there are no relations from %s to %s there that no other entry has; leave the entry out",
+					e.schema, e.line, l.Name, e.src, e.dst)
 			}
-			continue
 		}
-		key := (&store.Relation{Src: e.src, Name: e.relation, Dst: e.dst}).Key()
-		relations[key] = true
-		if err := follow(&e.entry, e.tables, store.Table{Relation: key}); err != nil {
-			return err
+		for _, key := range keys {
+			relations[key] = true
+			if err := follow(&e.entry, e.tables, store.Table{Relation: key}); err != nil {
+				return err
+			}
 		}
 	}
 	for i := range l.Encodings.Tables {
@@ -63,6 +69,22 @@ func (s *schema) follow(l *ingest.Like) error {
 	return nil
 }
 
+// followRelations takes the relations between the entry's types that no other entry declares, with
+// their names in the source. It returns their keys.
+func (e *edges) followRelations(l *ingest.Like, declared map[string]bool) (keys []string) {
+	var texts []string
+	for _, r := range l.Between(e.src, e.dst) {
+		if !declared[r.Key] {
+			keys, e.names, texts = append(keys, r.Key), append(e.names, r.Name), append(texts, r.Text)
+		}
+	}
+	if len(keys) > 0 {
+		e.relations = ingest.KnownCategory(texts, "the relations of "+l.Name)
+		e.known = true
+	}
+	return keys
+}
+
 func (e *entry) failLike(l *ingest.Like, m *matrix, format string, args ...any) error {
 	return fmt.Errorf("%s: line %d: {like} %s: table %s: %s",
 		e.schema, e.line, l.Name, m.name, fmt.Sprintf(format, args...))
@@ -71,6 +93,14 @@ func (e *entry) failLike(l *ingest.Like, m *matrix, format string, args ...any) 
 // followTable puts the features of a table in the order of enc, and sets how they are encoded.
 func (e *entry) followTable(l *ingest.Like, m *matrix, enc *store.TableEncoding) error {
 	fail := func(format string, args ...any) error { return e.failLike(l, m, format, args...) }
+	if l.Silent {
+		for _, f := range m.features {
+			if f.category != nil || f.missing == mean {
+				return fail("an earlier build made that dataset, and it does not say the categories and means of its columns, such as %s; ingest it again", clip(f.text))
+			}
+		}
+		return nil
+	}
 	switch {
 	case enc.Made != "":
 		return fail("there it was made by {features} %s; leave the columns out of the schema", enc.Made)
@@ -115,7 +145,12 @@ func (f *feature) follow(l *ingest.Like, c *store.Encoding) error {
 		if f.missing != "" {
 			return fmt.Errorf("is categorical there, so a missing value has no category; leave the column out of missing")
 		}
-		f.known, f.index, f.dim = true, index, 0
+		bucket := c.Unknown == store.UnknownBucket
+		if f.rule == unknownBucket && !bucket {
+			return fmt.Errorf("has no bucket for unknown categories there; choose unknown: {%s: 0} or refuse, "+
+				"or ingest that dataset again with unknown: {%s: bucket}, and train on it", clip(f.text), clip(f.text))
+		}
+		f.known, f.index, f.dim, f.bucket, f.rare = true, index, 0, bucket, 0
 		if index {
 			f.dim = 1
 		}
@@ -124,6 +159,7 @@ func (f *feature) follow(l *ingest.Like, c *store.Encoding) error {
 				l.Name, clip(f.text)))
 		return nil
 	}
+	f.bucket = false
 	rule := missing(c.Missing)
 	if c.Missing == "" {
 		rule = refuse
@@ -158,11 +194,15 @@ func (u *unknown) add(category []byte) {
 func taken(tables []matrix) (notes []string) {
 	for _, t := range tables {
 		for _, f := range t.features {
-			if f.unknown.cells > 0 {
-				notes = append(notes, fmt.Sprintf(
-					"column %s: %d cells have other categories than the dataset to follow, such as %q, and are taken for missing ones",
-					clip(f.text), f.unknown.cells, clip(f.unknown.first)))
+			if f.unknown.cells == 0 {
+				continue
 			}
+			become := "are taken for missing ones"
+			if id, _ := f.takes(); id >= 0 {
+				become = "are in its bucket for unknown ones"
+			}
+			notes = append(notes, fmt.Sprintf("column %s: %d cells have other categories than the dataset to follow, such as %q, and %s",
+				clip(f.text), f.unknown.cells, clip(f.unknown.first), become))
 		}
 	}
 	return notes

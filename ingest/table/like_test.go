@@ -88,7 +88,10 @@ func TestLikeUnknown(t *testing.T) {
 	for spec, want := range map[string]string{
 		"features: [c, d]":                                 "line 3: column c: \"zagreb\" is none of the categories of shop.gnn; in the schema, unknown: {c: 0} takes it for a missing one",
 		"features: [c, d], unknown: {d: 0}":                "column c: \"zagreb\" is none of",
-		"features: [c, d], unknown: drop":                  `unknown "drop": choose refuse, or 0, which takes the category for a missing one`,
+		"features: [c, d], unknown: drop":                  `unknown "drop": choose refuse; 0, which takes the category for a missing one; or bucket`,
+		"features: [c, d], unknown: bucket:0":              `unknown "bucket:0": choose refuse`,
+		"features: [c, d], unknown: refuse:2":              `unknown "refuse:2": choose refuse`,
+		"features: [c, d], unknown: {c: bucket}":           "column c has no bucket for unknown categories there; choose unknown: {c: 0} or refuse",
 		"features: [c, d], unknown: {e: 0}":                "unknown e: it is not among the features",
 		"features: [c, d], unknown: 0, label: l":           `line 2: column l: "3" is none of the classes of shop.gnn`,
 		"features: [c]":                                    "table feat: column d is there, and not among the features of the schema; list it",
@@ -101,6 +104,83 @@ func TestLikeUnknown(t *testing.T) {
 	} {
 		_, err := follows(t, l, spec, "c,d,l\nparis,y,3\nzagreb,x,1\n")
 		require.ErrorContains(t, err, want, spec)
+	}
+}
+
+// TestLikeBucket: unknown categories share a number that the first dataset has for them, and so do
+// its rare ones.
+func TestLikeBucket(t *testing.T) {
+	dir := files{"s.yaml": "nodes: [{type: a, files: n.csv, features: [c, d], categorical: {c: onehot, d: index}, unknown: {c: 'bucket:2', d: bucket}}]\n" + pairs,
+		"n.csv": "c,d\nrome,x\nbern,y\noslo,z\noslo,x\nrome,\nrome,x\n", "e.csv": "x,y\n0,0\n"}.write(t)
+	first, err := read(dir, Options{})
+	require.NoError(t, err)
+	require.Equal(t, []float32{0, 1, 0, 0, 0, 0, 1, 1, 1, 0, 0, 2, 1, 0, 0, 0, 0, 1, 0, -1, 0, 1, 0, 0}, first.rows["a/feat"], "oslo, rome, and bern as a rare one")
+	l := learnt(t, dir)
+	columns := l.Encodings.Tables[0].Columns
+	require.Equal(t, store.Encoding{
+		Name: "c", Kind: store.CategoryColumn, Encoder: store.OneHot, Width: 3, Categories: []string{"oslo", "rome"}, Unknown: store.UnknownBucket,
+	}, columns[0])
+	require.Equal(t, []string{"x", "y", "z"}, columns[1].Categories)
+	const n = "d,c\nw,graz\nx,bern\n,\n"
+	g, err := follows(t, l, "features: [d, c]", n)
+	require.NoError(t, err)
+	require.Equal(t, []float32{0, 0, 1, 3, 0, 0, 1, 0, 0, 0, 0, -1}, g.rows["a/feat"])
+	require.Contains(t, g.schema.Skipped, `column c: 2 cells have other categories than the dataset to follow, such as "graz", and are in its bucket for unknown ones`)
+	g, err = follows(t, l, "features: [d, c], unknown: 0", n)
+	require.NoError(t, err)
+	require.Equal(t, []float32{0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, -1}, g.rows["a/feat"])
+	_, err = follows(t, l, "features: [d, c], unknown: {c: refuse}", n)
+	require.ErrorContains(t, err, `"graz" is none of the categories of shop.gnn`)
+
+	dir = files{"s.yaml": "nodes: [{type: a, files: n.csv, features: [c], unknown: {c: bucket}}]\n" + pairs, "n.csv": "c\n1\n", "e.csv": "x,y\n0,0\n"}.write(t)
+	_, err = read(dir, Options{})
+	require.ErrorContains(t, err, "unknown: column c is not categorical, so it has no categories; list it under categorical")
+}
+
+// TestLikeRelations: the values of a column of relations are the relations there, and their
+// features are as there.
+func TestLikeRelations(t *testing.T) {
+	const spec = "edges: [{type: 'a:*:a', files: e.csv, src: x, dst: y, relation_column: r, features: [how], categorical: [how]}]\n"
+	dir := files{"s.yaml": spec, "e.csv": "x,y,r,how\n0,1,met at,well\n1,2,likes,badly\n2,0,met at,\n"}.write(t)
+	l := learnt(t, dir)
+	for _, of := range []store.RelationEncoding{{Relation: "a__met_at__a", From: "met at"}, {Relation: "a__likes__a"}, {Relation: "a__rev_likes__a", ReverseOf: "a__likes__a"}} {
+		l.Encodings.Relations = append(l.Encodings.Relations, of)
+	}
+	dir = files{"s.yaml": spec, "e.csv": "y,how,r,x\n1,badly,met at,0\n"}.write(t)
+	g, err := read(dir, Options{Like: l})
+	require.NoError(t, err)
+	var keys []string
+	for _, r := range g.schema.Relations {
+		keys = append(keys, r.Key())
+	}
+	require.Equal(t, []string{"a__met_at__a", "a__likes__a"}, keys, "as there, though nobody likes anybody here")
+	require.Equal(t, []float32{1, 0}, g.rows["a__met_at__a/feat"])
+	require.Empty(t, g.rows["a__likes__a/feat"])
+	for row, want := range map[string]string{
+		"0,1,knows,well": `e.csv: line 2: column r: "knows" is none of the relations of shop.gnn`,
+		"0,1,likes,ill":  `e.csv: line 2: column how: "ill" is none of the categories of shop.gnn`,
+	} {
+		dir = files{"s.yaml": spec, "e.csv": "x,y,r,how\n" + row + "\n"}.write(t)
+		_, err = read(dir, Options{Like: l})
+		require.ErrorContains(t, err, want)
+	}
+	dir = files{"s.yaml": "edges: [{type: 'a:*:b', files: e.csv, src: x, dst: y, relation_column: r}]\n", "e.csv": "x,y,r\n0,1,likes\n"}.write(t)
+	_, err = read(dir, Options{Like: l})
+	require.ErrorContains(t, err, "{like} shop.gnn: there are no relations from a to b there that no other entry has; leave the entry out")
+}
+
+// TestLikeSilent: a dataset that says nothing of its columns is taken, unless columns have
+// categories or means.
+func TestLikeSilent(t *testing.T) {
+	l := &ingest.Like{Name: "old.gnn", Silent: true, Encodings: &store.Encodings{Tables: []store.TableEncoding{
+		{Name: "feat", NodeType: "a", Columns: []store.Encoding{{Kind: store.VectorColumn, Width: 2}}},
+	}}}
+	g, err := follows(t, l, "features: [v, w]", "w,v\n1,2\n")
+	require.NoError(t, err)
+	require.Equal(t, []float32{2, 1}, g.rows["a/feat"])
+	for _, spec := range []string{"features: [v, w], categorical: [w]", "features: [v, w], missing: {w: mean}"} {
+		_, err := follows(t, l, spec, "w,v\n1,2\n")
+		require.ErrorContains(t, err, "it does not say the categories and means of its columns, such as w; ingest it again")
 	}
 }
 

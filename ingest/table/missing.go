@@ -60,14 +60,36 @@ func (d *document) missing(o *object, taken map[string]*feature) {
 	}
 }
 
-// unknown reads the rule for categories that the dataset to follow does not have: one word for all
-// features, or one for each.
+// unknownRule selects what becomes of a category that is not known.
+type unknownRule string
+
+const (
+	unknownDefault unknownRule = ""       // the bucket if there is one, else refuse
+	unknownRefuse  unknownRule = "refuse" // such a row is bad
+	unknownMissing unknownRule = "0"      // as a missing one
+	unknownBucket  unknownRule = "bucket" // a number for all of them, which is there from the first dataset on
+)
+
+// maxRare bounds the N of "bucket:N".
+const maxRare = 1 << 30
+
+// unknown reads the rule for categories that are not known, which are the ones of the dataset to
+// follow: one word for all features, or one for each.
 func (d *document) unknown(o *object, taken map[string]*feature) {
 	set := func(f *feature, w word) {
-		if w.text != "0" && w.text != "refuse" {
-			d.errorf(w.line, "unknown %q: choose refuse, or 0, which takes the category for a missing one", clip(w.text))
+		rule, least, rare := strings.Cut(w.text, ":")
+		n, err := strconv.Atoi(least)
+		if f.rule = unknownRule(rule); rare && (f.rule != unknownBucket || err != nil || n < 1 || n > maxRare) {
+			f.rule = "?"
 		}
-		f.pass = w.text == "0"
+		switch f.rule {
+		case unknownRefuse, unknownMissing:
+		case unknownBucket:
+			f.bucket, f.rare = true, n
+		default:
+			d.errorf(w.line, "unknown %q: choose refuse; 0, which takes the category for a missing one; or bucket, a number for all of them, "+
+				"or bucket:N, which has the categories of fewer than N rows in it", clip(w.text))
+		}
 	}
 	n := o.keys["unknown"]
 	if n == nil {
@@ -81,9 +103,10 @@ func (d *document) unknown(o *object, taken map[string]*feature) {
 	}
 	d.object(n, "unknown") // keys are unique
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		column, rule := d.word(n.Content[i], "a column"), d.word(n.Content[i+1], "refuse or 0")
+		column, rule := d.word(n.Content[i], "a column"), d.word(n.Content[i+1], "refuse, 0 or bucket")
 		if f := taken[column.text]; f != nil {
 			set(f, rule)
+			f.named = true
 		} else {
 			d.errorf(column.line, "unknown %s: it is not among the features; list it there as well", clip(column.text))
 		}

@@ -61,8 +61,11 @@ type feature struct {
 	index    bool             // the category's number instead of a column for each
 	dim      int              // numbers of a cell; 0: as many as there are categories
 	missing  missing          // what stands for numbers that are missing
-	known    bool             // categories and means come from another dataset: see Like
-	pass     bool             // a category that the other dataset lacks counts as missing
+	known    bool             // categories and means come from another dataset: see ingest.Like
+	rule     unknownRule      // for categories that are not known
+	bucket   bool             // unknown categories have a number behind the others
+	rare     int              // categories in fewer cells are unknown
+	named    bool             // by the key unknown
 	unknown  unknown
 	average
 }
@@ -75,7 +78,41 @@ func (f *feature) width() int {
 	if f.dim > 0 {
 		return f.dim
 	}
-	return max(f.category.Len(), 1)
+	n := f.category.Len()
+	if f.bucket {
+		n++
+	}
+	return max(n, 1)
+}
+
+// takes reports whether an unknown category becomes a number, and which.
+func (f *feature) takes() (id int32, ok bool) {
+	switch {
+	case f.bucket && (f.rule == unknownDefault || f.rule == unknownBucket):
+		return int32(f.category.Len()), true
+	case f.known && f.rule == unknownMissing:
+		return -1, true
+	}
+	return 0, false
+}
+
+// newCategory begins to learn the categories.
+func (f *feature) newCategory() {
+	f.category = ingest.NewCategory(f.most())
+	f.category.LeaveRare(f.rare)
+}
+
+// checkUnknown refuses rules for unknown categories of columns that have none.
+func (e *entry) checkUnknown(tables []matrix) error {
+	for _, t := range tables {
+		for _, f := range t.features {
+			if f.named && f.category == nil {
+				return fmt.Errorf("%s: line %d: unknown: column %s is not categorical, so it has no categories; list it under categorical, or leave it out here",
+					e.schema, f.line, clip(f.text))
+			}
+		}
+	}
+	return nil
 }
 
 // most is the number of different values that a category may have.
@@ -429,7 +466,7 @@ func (d *document) features(o *object) (tables []matrix) {
 		if f.index = how.text == "index"; f.index {
 			f.dim = 1
 		}
-		f.category = ingest.NewCategory(f.most())
+		f.newCategory()
 	}
 	if n := o.keys["categorical"]; n != nil && n.Kind == yaml.MappingNode {
 		d.object(n, "categorical") // keys are unique

@@ -86,6 +86,16 @@ func Open(path string, o Options) (*Source, error) {
 			return nil, err
 		}
 	}
+	for _, n := range sch.nodes {
+		if err := n.checkUnknown(n.tables); err != nil {
+			return nil, err
+		}
+	}
+	for _, e := range sch.edges {
+		if err := e.checkUnknown(e.tables); err != nil {
+			return nil, err
+		}
+	}
 	return s, nil
 }
 

@@ -35,6 +35,8 @@ type Options struct {
 	// Memory bounds the texts of entities, if labels need them, to a quarter of it, and the triples
 	// that are held of a small graph to a sixteenth. Default 1 GiB.
 	Memory int64
+	// Like is a dataset whose relations are taken, by their names in the source. Default none.
+	Like *ingest.Like
 }
 
 // Validate reports what is wrong with the options.
@@ -85,7 +87,10 @@ func (o Options) Open(path string) (*Source, error) {
 
 // Extras implements [ingest.Source].
 func (s *Source) Extras() ingest.Extras {
-	return ingest.Extras{Remarks: func() []string { return s.remarks }}
+	return ingest.Extras{
+		Remarks:  func() []string { return s.remarks },
+		Describe: func() ingest.Description { return ingest.Description{Names: s.relations} },
+	}
 }
 
 // Schema reads all triples on its first call.
@@ -135,7 +140,10 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 		return nil, err
 	}
 	s.relations = slices.Sorted(maps.Keys(counts))
-	words := s.words()
+	words, err := s.followedWords()
+	if err != nil {
+		return nil, err
+	}
 	for i, r := range s.relations {
 		schema.Relations = append(schema.Relations, ingest.Relation{Src: entity, Name: words[i], Dst: entity, Edges: counts[r], Parted: s.parted})
 	}
@@ -174,6 +182,27 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 	}
 	schema.Identity += string(s.o.Literals)
 	return schema, nil
+}
+
+// followedWords returns safe names of the relations. If there is a dataset to follow, they are its
+// names for the same relations of its source.
+func (s *Source) followedWords() (words []string, err error) {
+	if s.o.Like == nil || s.o.Like.Silent {
+		return s.words(), nil
+	}
+	byName, all := map[string]string{}, []string{}
+	for _, r := range s.o.Like.Between(entity, entity) {
+		byName[r.Text], all = r.Name, append(all, r.Text)
+	}
+	for _, text := range s.relations {
+		word, ok := byName[text]
+		if !ok {
+			return nil, s.o.Like.Errorf("%s: relation %q is not there; there are %s; leave its triples out",
+				s.path, lines.Clip([]byte(text)), ingest.NameList(all))
+		}
+		words = append(words, word)
+	}
+	return words, nil
 }
 
 // words are safe names of the relations, no two equal.

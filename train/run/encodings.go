@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -183,6 +184,9 @@ func columnDiffers(was, is *store.Encoding) string {
 	switch {
 	case was.Kind != is.Kind || was.Encoder != is.Encoder:
 		return fmt.Sprintf("is a %s, and was learnt as a %s; ingest it likewise", strings.TrimSpace(is.Kind+" "+is.Encoder), strings.TrimSpace(was.Kind+" "+was.Encoder))
+	case was.Unknown != is.Unknown:
+		return fmt.Sprintf("treats unknown categories by the rule %s, and by %s where it was learnt; ingest it likewise",
+			cmp.Or(is.Unknown, "refuse"), cmp.Or(was.Unknown, "refuse"))
 	case !slices.Equal(was.Categories, is.Categories):
 		return fmt.Sprintf("has the categories %s, and was learnt with %s; ingest both together, so that a category has one number in both", some(is.Categories),
 			some(was.Categories))
