@@ -370,6 +370,10 @@ func (n *nodeTable) scan(ctx context.Context) error {
 	if err != nil || numbers && (least == 0 || many || labelled == 0) {
 		return err
 	}
+	if name := severalLabels(names); name != "" {
+		return fmt.Errorf("%s: column %s: %q is several labels of one node, and a node has one class here; write an array of a row a node, with a "+
+			"column of zeros and ones for each label, for gnnstore ingest npz {multi_label}", n.path, clipText(n.labelled), clipText(name))
+	}
 	n.classes = names
 	if numbers {
 		n.nameNumbers()
@@ -377,6 +381,20 @@ func (n *nodeTable) scan(ctx context.Context) error {
 		n.nameTexts()
 	}
 	return nil
+}
+
+// severalLabels returns the first name that is a list of labels, "[a, b]", or "a|b" where a and b
+// are names as well; "" if there is none.
+func severalLabels(names map[string]int32) string {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		parts := strings.Split(name, "|")
+		alone := func(part string) bool { _, there := names[strings.TrimSpace(part)]; return there }
+		if strings.HasPrefix(name, "[") && strings.HasSuffix(name, "]") ||
+			len(parts) > 1 && !slices.ContainsFunc(parts, func(p string) bool { return !alone(p) }) {
+			return name
+		}
+	}
+	return ""
 }
 
 // nameTexts makes each text a class of its name.
