@@ -374,4 +374,6 @@ type Description struct {
 	Labels    []string           // columns or arrays
 	Relations [][]string         // of the Columns of each
 	Names     []string           // of relations, where the Schema may have cleaned them
+	// Options are options of the source that decided values, by flag, for the dataset's record.
+	Options map[string]string
 }

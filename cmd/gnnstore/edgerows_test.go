@@ -84,7 +84,7 @@ func TestEdgeRowsOfSources(t *testing.T) {
 		} `json:"best"`
 	}
 	csv := []string{"csv", at("edges.csv"), "--nodes", at("nodes.csv")}
-	for _, way := range []string{"--reverse", "--undirected"} {
+	for _, way := range []string{"--reverse", "--undirected --duplicates first"} {
 		var want learnt
 		for i, source := range []struct {
 			from  []string
@@ -95,9 +95,9 @@ func TestEdgeRowsOfSources(t *testing.T) {
 			{[]string{"ogb", at("ogbn_small"), "--add-reverse", "no"}, "table"},
 			{[]string{"npy", at("arrays")}, "table:edge_feat"},
 		} {
-			about, out := fmt.Sprint(way, source), at(fmt.Sprintf("%d%s.gnn", i, way))
+			about, out := fmt.Sprint(way, source), at(fmt.Sprintf("%d%s.gnn", i, strings.Fields(way)[0]))
 			args := append([]string{"ingest", source.from[0], source.from[1], out}, source.from[2:]...)
-			run(append(args, way, "--features", "degree", "--dtype", "f32", "--split", "random:0.5/0.2/0.3")...)
+			run(append(append(args, strings.Fields(way)...), "--features", "degree", "--dtype", "f32", "--split", "random:0.5/0.2/0.3")...)
 			var got learnt
 			text := run("train", out, "--model", "rsage", "--edge-input", "to="+source.input, "--epochs", "20", "--batch", "16", "--hidden", "8", "--run", out+".run", "--json")
 			require.NoError(t, json.Unmarshal([]byte(text), &got), text)

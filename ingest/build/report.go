@@ -2,6 +2,7 @@ package build
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/gnnstore/gnnstore/store"
 )
@@ -185,10 +186,12 @@ func (b *builder) provenance() store.Provenance {
 		counts["labels_missing"] += l.Missing
 	}
 	notes := append([]string{}, b.report.Dropped...)
+	options := b.record()
+	maps.Copy(options, b.described().Options)
 	return store.Provenance{
 		Tool:    "gnnstore ingest",
 		Source:  b.schema.Name,
-		Options: b.record(),
+		Options: options,
 		Counts:  counts,
 		Notes:   append(notes, b.report.Notes...),
 	}

@@ -18,12 +18,18 @@ type keptColumn struct {
 	name string // in the dataset
 	from string // header or number
 	elem store.Elem
+	unit string // of dates: a name of lines.Units; empty: it has none
 	flag string // that asked for it
 	at   int    // in the table
+
+	dates *lines.Dates // of integers of 64 bits
 }
 
-// elems are the types that an element of Options.EdgeColumns may end with.
-var elems = map[string]store.Elem{"f32": store.F32, "i64": store.I64, "i32": store.I32, "u8": store.U8}
+// elems are the types that an element of Options.EdgeColumns may end with. Columns of dates end
+// with a unit, and are integers.
+var elems = map[string]store.Elem{
+	"f32": store.F32, "i64": store.I64, "i32": store.I32, "u8": store.U8, "s": store.I64, "ms": store.I64, "us": store.I64, "ns": store.I64,
+}
 
 // parseKept reads an element of Options.EdgeColumns. Its type is 0 where the first rows tell.
 func parseKept(s string) (c keptColumn, err error) {
@@ -33,7 +39,10 @@ func parseKept(s string) (c keptColumn, err error) {
 		name, from = "", s
 	}
 	if i := strings.LastIndexByte(from, ':'); i >= 0 && elems[from[i+1:]] != 0 {
-		c.elem, from = elems[from[i+1:]], from[:i]
+		if c.elem = elems[from[i+1:]]; lines.Units[from[i+1:]] != 0 {
+			c.unit = from[i+1:]
+		}
+		from = from[:i]
 	}
 	if c.name, c.from = name, from; !named {
 		c.name = from
@@ -89,6 +98,9 @@ func (r *edgeReader) place(kept []keptColumn) (err error) {
 	r.kept = slices.Clone(kept)
 	for i := range r.kept {
 		c := &r.kept[i]
+		if c.elem == store.I64 {
+			c.dates = &lines.Dates{Unit: cmp.Or(lines.Units[c.unit], lines.Second), Alone: c.unit != ""}
+		}
 		if c.at, err = r.column(c.flag, c.from); err != nil {
 			return err
 		}
@@ -99,31 +111,33 @@ func (r *edgeReader) place(kept []keptColumn) (err error) {
 	return nil
 }
 
-// settleTypes gives the columns that have no type the one that the first rows tell: integers, or
-// numbers of 32 bits.
+// settleTypes gives the columns that have no type the one that the first rows tell: integers,
+// dates, which become integers of seconds, or numbers of 32 bits.
 func (s *Source) settleTypes() error {
-	whole := make([]bool, len(s.kept)) // as far as was read
+	whole, dated := make([]bool, len(s.kept)), make([]bool, len(s.kept)) // as far as was read
 	for i, c := range s.kept {
-		whole[i] = c.elem == 0
+		whole[i], dated[i] = c.elem == 0, c.elem == 0
 	}
+	rows := 0
 	for _, path := range s.files {
-		if !slices.Contains(whole, true) {
+		if !slices.Contains(whole, true) && !slices.Contains(dated, true) {
 			break
 		}
 		r, err := s.openEdges(path)
 		if err != nil {
 			return err
 		}
-		err = r.wholeColumns(whole)
+		n, err := r.wholeColumns(whole, dated)
 		r.Close()
 		if err != nil {
 			return err
 		}
+		rows += n
 	}
 	for i := range s.kept {
 		switch c := &s.kept[i]; {
 		case c.elem != 0:
-		case whole[i]:
+		case whole[i] || dated[i] && rows > 0:
 			c.elem = store.I64
 		default:
 			c.elem = store.F32
@@ -133,16 +147,21 @@ func (s *Source) settleTypes() error {
 }
 
 // wholeColumns clears the elements of whole whose columns have a value in the first rows that is no
-// integer.
-func (r *edgeReader) wholeColumns(whole []bool) error {
-	_, err := r.table.sample(idRows, func(cells [][]byte) {
+// integer, and the elements of dated whose columns have one that is no date.
+func (r *edgeReader) wholeColumns(whole, dated []bool) (rows int, err error) {
+	return r.table.sample(idRows, func(cells [][]byte) {
 		for i, c := range r.kept {
-			if whole[i] && c.at < len(cells) {
+			if c.at >= len(cells) {
+				continue
+			}
+			if whole[i] {
 				_, whole[i] = lines.Integer(cells[c.at])
+			}
+			if dated[i] {
+				_, _, dated[i] = lines.ParseInstant(cells[c.at])
 			}
 		}
 	})
-	return err
 }
 
 // values appends the bits of what an edge keeps to r.bits.
@@ -161,7 +180,7 @@ func (r *edgeReader) values(cells [][]byte) error {
 func (r *edgeReader) value(cells [][]byte, c *keptColumn) (uint64, error) {
 	switch c.flag {
 	case timeFlag:
-		return r.double(cells, c)
+		return r.time(cells, c)
 	case labelFlag:
 		return r.readLabel(cells, c)
 	}
@@ -185,6 +204,18 @@ func (r *edgeReader) value(cells [][]byte, c *keptColumn) (uint64, error) {
 		v, err := r.number(cells, c.at, c.flag)
 		return uint64(math.Float32bits(v)), err
 	}
+	if c.dates != nil {
+		if err := r.undivided(cells, c.at); err != nil {
+			return 0, err
+		}
+		n, dated, err := c.dates.Count(cell)
+		if err != nil {
+			return 0, bad(c.at+1, "%w", err)
+		}
+		if dated {
+			return uint64(n), nil
+		}
+	}
 	n, ok := lines.Integer(cell)
 	low, high := int64(math.MinInt64), int64(math.MaxInt64)
 	switch c.elem {
@@ -194,6 +225,9 @@ func (r *edgeReader) value(cells [][]byte, c *keptColumn) (uint64, error) {
 		low, high = 0, math.MaxUint8
 	}
 	switch {
+	case !ok && isDate(cell):
+		return 0, bad(c.at+1, "%q is a date, which %v does not hold; to keep seconds since 1970, say {edge_columns} %s=%s:i64",
+			lines.Clip(cell), c.elem, c.name, clipText(c.from))
 	case !ok:
 		return 0, bad(c.at+1, "%q is not an integer, as the values of %s are; to keep numbers with fractions, say {edge_columns} %s=%s:f32",
 			lines.Clip(cell), c.name, c.name, clipText(c.from))

@@ -42,7 +42,8 @@
 //
 // With [Options].Events the rows are events, which the builder sorts by their times into a stream.
 // Times are numbers of 64 bits, in the column that is called so. A time is refused if float64 would
-// lose some of its digits. Labels of events are classes, as labels of nodes are. Sources and
+// lose some of its digits. Dates, and plain numbers with [Options].TimeUnit, become seconds since
+// 1970: see lines.Clock. Labels of events are classes, as labels of nodes are. Sources and
 // destinations may number two kinds of nodes then. A list may be a Parquet file, which is read as
 // the table that it would be as text: its first row is line 2.
 //

@@ -154,6 +154,7 @@ type edgeReader struct {
 	floats   []float32    // features of the row read last
 	text     bool
 	classes  *classes     // of labels of events
+	clock    *lines.Clock // of times of events
 	token    []byte       // a buffer
 	label    ingest.Token // of the event read last, where it is labelled
 	labelled bool
@@ -179,7 +180,7 @@ func (s *Source) openEdges(path string) (*edgeReader, error) {
 		return nil, err
 	}
 	t.anyText = s.o.IDType == "text"
-	r := &edgeReader{table: t, text: s.text, classes: s.classes, types: s.types, counter: -1}
+	r := &edgeReader{table: t, text: s.text, classes: s.classes, types: s.types, clock: s.newClock(), counter: -1}
 	r.token = make([]byte, 0, 32)
 	if s.made != nil && s.made.Nodes == nil && s.o.Nodes == "" {
 		r.numbered = s.made
@@ -205,6 +206,9 @@ func (s *Source) openEdges(path string) (*edgeReader, error) {
 	r.plain = r.src == 0 && r.dst == 1 && len(r.kept)+len(r.features) == 0 && !r.text && r.delim != ':'
 	return r, nil
 }
+
+// newClock reads the times of a list from its first row on.
+func (s *Source) newClock() *lines.Clock { return lines.NewClock(lines.Units[s.o.TimeUnit]) }
 
 // next appends an edge to c; io.EOF after the last.
 func (r *edgeReader) next(c *ingest.EdgeChunk) error {
@@ -311,10 +315,11 @@ func (s *Source) eachEdge(ctx context.Context, emit func(ingest.EdgeChunk) error
 	if len(s.kept) > 0 {
 		out.Chunk.Values = make([][]uint64, len(s.kept))
 	}
+	clock := s.newClock()
 	for _, path := range s.files {
 		err := out.In(path)
 		if err == nil {
-			err = s.eachEdgeOf(path, out)
+			err = s.eachEdgeOf(path, clock, out)
 		}
 		if err != nil {
 			return err
@@ -323,12 +328,13 @@ func (s *Source) eachEdge(ctx context.Context, emit func(ingest.EdgeChunk) error
 	return out.Flush()
 }
 
-func (s *Source) eachEdgeOf(path string, out *edgeChunks) error {
+func (s *Source) eachEdgeOf(path string, clock *lines.Clock, out *edgeChunks) error {
 	r, err := s.openEdges(path)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
+	r.clock = clock
 	for {
 		err := r.next(&out.Chunk)
 		if err == io.EOF {

@@ -31,6 +31,11 @@ const (
 	partFlag  = "{part}"
 )
 
+// isDateName reports whether a header names dates. It is asked where no header names times.
+func isDateName(header string) bool {
+	return slices.Contains([]string{"date", "createdat", "timestamputc"}, ingest.EndName(header))
+}
+
 // findTime settles which column holds the times of events: the one that Options name, or whose
 // header tells, or the third of three.
 func (s *Source) findTime() error {
@@ -42,8 +47,12 @@ func (s *Source) findTime() error {
 		return err
 	}
 	defer t.Close()
+	named := ingest.IsTimeName
+	if !slices.ContainsFunc(t.header, named) {
+		named = isDateName
+	}
 	for i, h := range t.header {
-		if !ingest.IsTimeName(h) {
+		if !named(h) {
 			continue
 		}
 		if s.o.Time != "" {
@@ -80,8 +89,8 @@ func (o *Options) eventColumns() (all []keptColumn) {
 	return all
 }
 
-// double reads a finite number of 64 bits.
-func (r *edgeReader) double(cells [][]byte, c *keptColumn) (uint64, error) {
+// time reads the time of an event.
+func (r *edgeReader) time(cells [][]byte, c *keptColumn) (uint64, error) {
 	cell, err := r.cell(cells, c.at)
 	if err != nil {
 		return 0, err
@@ -89,17 +98,27 @@ func (r *edgeReader) double(cells [][]byte, c *keptColumn) (uint64, error) {
 	if missing(cell) {
 		return 0, bad(c.at+1, "an event's time is missing; %s", r.mend())
 	}
-	v, err := lines.Float(cell, 64)
-	switch {
-	case err != nil && !isRange(err):
-		return 0, bad(c.at+1, "%q is not a number, as times are; choose another %s, or write dates as seconds", lines.Clip(cell), c.flag)
-	case err != nil || v-v != 0:
-		return 0, bad(c.at+1, "%q is not a finite number of 64 bits, as times are", lines.Clip(cell))
-	case !lines.Exact(cell, v):
-		return 0, bad(c.at+1, "%q has more digits than a time keeps, which is a float of 64 bits (integers up to 2⁵³), so that times that differ would be one; "+
-			"subtract the first time from all, or write a coarser unit", lines.Clip(cell))
+	if err := r.undivided(cells, c.at); err != nil {
+		return 0, err
+	}
+	v, err := r.clock.Seconds(cell)
+	if err != nil {
+		return 0, bad(c.at+1, "%w", err)
 	}
 	return math.Float64bits(v), nil
+}
+
+// undivided refuses a date whose time of day is in the next cell, where blanks part cells.
+func (r *edgeReader) undivided(cells [][]byte, column int) error {
+	if r.delim != ' ' || column+1 >= len(cells) {
+		return nil
+	}
+	next := cells[column+1]
+	if _, _, dated := lines.ParseInstant(cells[column]); dated && len(next) >= 5 && next[2] == ':' {
+		return bad(column+1, "the time of day of %q is in the next column, since blanks part cells; write a T in place of "+
+			"that blank, or tabs or commas between cells", lines.Clip(cells[column]))
+	}
+	return nil
 }
 
 // EventNumbers streams the integers in a column of a list of events, each with its line. It returns
@@ -247,10 +266,13 @@ func parts(c *ingest.EdgeChunk) {
 // validateEvents reports what does not go with events.
 func (o *Options) validateEvents() (errs []error) {
 	if !o.Events {
-		if o.Time != "" || o.EventLabel != "" || o.Bipartite {
-			errs = append(errs, errors.New("{time} and {bipartite} are for events; leave them out"))
+		if o.Time != "" || o.TimeUnit != "" || o.EventLabel != "" || o.Bipartite {
+			errs = append(errs, errors.New("{time}, {time_unit} and {bipartite} are for events; leave them out"))
 		}
 		return errs
+	}
+	if o.TimeUnit != "" && lines.Units[o.TimeUnit] == 0 {
+		errs = append(errs, fmt.Errorf("{time_unit} %q: choose s, ms, us or ns", o.TimeUnit))
 	}
 	if o.Weight != "" || len(o.EdgeColumns) > 0 || o.Nodes != "" || o.Features != "" || len(o.Ends) > 2 {
 		errs = append(errs, errors.New("events have a time, a label and features, and no other columns, no weights and no table of nodes; leave these out"))

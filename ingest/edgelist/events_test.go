@@ -142,12 +142,14 @@ func TestEventsRefuse(t *testing.T) {
 		{"0,1\n", Options{}, "which of its 2 columns is the time of an event? No header tells, so say {time} with the number of the column"},
 		{"src,dst,x\n0,1,1\n", Options{}, "which of the columns src, dst, x is the time of an event?"},
 		{"src,dst,ts,time\n0,1,1,1\n", Options{}, "Several names could be, so say {time} COLUMN"},
-		{"0 1 x\n1 2 3\n", Options{Header: "no"}, `line 1, column 3: "x" is not a number, as times are; choose another {time}, or write dates as seconds`},
+		{"0 1 x\n1 2 3\n", Options{Header: "no"}, `line 1, column 3: "x" is not a number, as times are, or a date with the year first, as in 2020-01-03 10:00:00; choose another {time}`},
 		{"0 1 2\n1 2 nan\n", Options{}, "line 2, column 3: an event's time is missing"},
 		{"0,1,2\n1,2,\n", Options{}, "line 2, column 3: an event's time is missing"},
 		{"0 1 2\n1 2 -inf\n", Options{}, "line 2, column 3: \"-inf\" is not a finite number of 64 bits"},
 		{"0 1 2\n1 2 1e400\n", Options{}, "line 2, column 3: \"1e400\" is not a finite number"},
-		{"0 1 2\n1 2 2020-01-01\n", Options{}, "write dates as seconds"},
+		{"0 1 2\n1 2 2020-01-01\n", Options{}, `line 2, column 3: "2020-01-01" is a date without a time zone, and the first time in the column is a number; write all in one way`},
+		{"0 1 2020-01-01 10:00\n", Options{Time: "3"}, `line 1, column 3: the time of day of "2020-01-01" is in the next column, since blanks part cells`},
+		{"0 1 2\n", Options{TimeUnit: "min"}, `{time_unit} "min": choose s, ms, us or ns`},
 		{"0 1 2 0\n1 2 3 3\n", Options{Time: "3", Part: "4"}, `line 2, column 4: "3" is no part of a split: 0 is to train, 1 to validate, 2 to test`},
 		{"0 1 2\n1 2 3\n", Options{Time: "2"}, "column 2 holds both ids and times; choose another {time}"},
 		{"0 1 2\n1 2 3 4\n", Options{}, "line 2: found 4 columns"},
@@ -161,7 +163,7 @@ func TestEventsRefuse(t *testing.T) {
 		require.ErrorContains(t, err, c.want, "%q", c.text)
 	}
 	_, err := read(files{"edges.csv": "0 1 2\n"}.write(t), Options{Time: "3"})
-	require.ErrorContains(t, err, "{time} and {bipartite} are for events")
+	require.ErrorContains(t, err, "{time}, {time_unit} and {bipartite} are for events")
 
 	// Rows that are bad may be passed over, and their labels are no classes.
 	g, err := read(files{"edges.csv": "0 1 2 7\n1 2 x 8\n2 3 3 9\n3 x 4 10\n"}.write(t), Options{Events: true, Time: "3", EventLabel: "4", EdgeFeatures: []string{"3"}, SkipBad: 2})
@@ -304,4 +306,102 @@ func FuzzEvents(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestTimesInAnyForm: the same events have the same times, whatever unit or form they are written
+// in, as text and in Parquet.
+func TestTimesInAnyForm(t *testing.T) {
+	want := []float64{1583020740, 1583020740.5, -1}
+	texts := func(times ...string) files {
+		text := "src,dst,when_utc\n"
+		for _, cell := range times {
+			text += "0,1," + cell + "\n"
+		}
+		return files{"edges.csv": text}
+	}
+	for unit, f := range map[string]files{
+		"":    texts("1583020740", "1583020740.5", "-1"),
+		"s":   texts("1583020740", "1583020740.5", "-1"),
+		"ms":  texts("1583020740000", "1583020740500", "-1000"),
+		"us":  texts("1583020740000000", "1583020740500000", "-1000000"),
+		"ns":  texts("1583020740000000000", "1583020740500000000", "-1000000000"),
+		" ":   texts("2020-02-29 23:59", "2020-02-29T23:59:00.5", "1969-12-31 23:59:59"),
+		"  ":  texts("2020-02-29 23:59Z", "2020-03-01T01:59:00.5+02:00", "1969-12-31 18:59:59 -05"),
+		"   ": texts(`"2020/02/29 23:59"`, `"2020/02/29 23:59:00,5"`, "1969/12/31 23:59:59"),
+	} {
+		g, err := read(f.write(t), Options{Events: true, Time: "when_utc", TimeUnit: strings.TrimSpace(unit)})
+		require.NoError(t, err, unit)
+		require.Equal(t, want, times(g), unit)
+	}
+
+	type row[T any] struct {
+		Src int64 `parquet:"src"`
+		Dst int64 `parquet:"dst"`
+		TS  T     `parquet:"ts"`
+	}
+	for unit, file := range map[string]func(b *bytes.Buffer) error{
+		"ms": func(b *bytes.Buffer) error {
+			type row struct {
+				Src int64 `parquet:"src"`
+				Dst int64 `parquet:"dst"`
+				TS  int64 `parquet:"ts,timestamp(millisecond)"`
+			}
+			return pq.Write(b, []row{{0, 1, 1583020740000}, {0, 1, 1583020740500}, {0, 1, -1000}})
+		},
+		"us": func(b *bytes.Buffer) error {
+			type row struct {
+				Src int64 `parquet:"src"`
+				Dst int64 `parquet:"dst"`
+				TS  int64 `parquet:"ts,timestamp(microsecond)"`
+			}
+			return pq.Write(b, []row{{0, 1, 1583020740000000}, {0, 1, 1583020740500000}, {0, 1, -1000000}})
+		},
+		"ns": func(b *bytes.Buffer) error {
+			type row struct {
+				Src int64 `parquet:"src"`
+				Dst int64 `parquet:"dst"`
+				TS  int64 `parquet:"ts,timestamp(nanosecond)"`
+			}
+			return pq.Write(b, []row{{0, 1, 1583020740000000000}, {0, 1, 1583020740500000000}, {0, 1, -1000000000}})
+		},
+		"none": func(b *bytes.Buffer) error {
+			return pq.Write(b, []row[float64]{{0, 1, 1583020740}, {0, 1, 1583020740.5}, {0, 1, -1}})
+		},
+		"text": func(b *bytes.Buffer) error {
+			return pq.Write(b, []row[string]{{0, 1, "2020-02-29 23:59"}, {0, 1, "2020-02-29 23:59:00.5"}, {0, 1, "1969-12-31 23:59:59"}})
+		},
+	} {
+		var b bytes.Buffer
+		require.NoError(t, file(&b))
+		s, err := Open(filepath.Join(files{"e.parquet": b.String()}.write(t), "e.parquet"), Options{Events: true})
+		require.NoError(t, err, unit)
+		defer s.Close()
+		g, err := sourcetest.Read(s)
+		require.NoError(t, err, unit)
+		require.Equal(t, want, times(g), unit)
+	}
+}
+
+// TestDatesOfEdges: columns of edges keep dates as integers of a unit, and refuse what would be
+// lost.
+func TestDatesOfEdges(t *testing.T) {
+	list := "a,b,on\n0,1,2020-02-29 23:59\n1,2,1970-01-02\n"
+	for column, want := range map[string][]uint64{
+		"on": {1583020740, 86400}, "on=3:i64": {1583020740, 86400}, "on=3:s": {1583020740, 86400}, "on=3:ms": {1583020740000, 86400000}, "on=3:ns": {1583020740000000000, 86400000000000},
+	} {
+		g, err := read(files{"edges.csv": list}.write(t), Options{Src: "1", Dst: "2", EdgeColumns: []string{column}})
+		require.NoError(t, err, column)
+		require.Equal(t, want, g.Edges[0].Values[0], column)
+	}
+	for _, c := range [][3]string{
+		{list, "on=3:f32", `line 2, column 3: "2020-02-29 23:59" is a date, which 32 bits do not hold`},
+		{list, "on=3:i32", `line 2, column 3: "2020-02-29 23:59" is a date, which i32 does not hold; to keep seconds since 1970, say {edge_columns} on=3:i64`},
+		{list + "2,0,1970-01-01 00:00:00.25\n", "on", `line 4, column 3: "1970-01-01 00:00:00.25" is between two counts of the column's unit since 1970; choose the type ms, us or ns`},
+		{list + "2,0,12\n", "on=3:i64", `line 4, column 3: "12" is a number, and the first in the column is a date without a time zone; write all in one way`},
+		{list + "2,0,12\n", "on=3:ms", `line 4, column 3: "12" is no date with the year first`},
+		{list + "2,0,9999-12-31\n", "on=3:ns", `line 4, column 3: "9999-12-31" is beyond the nanoseconds that 64 bits hold; choose the type us`},
+	} {
+		_, err := read(files{"edges.csv": c[0]}.write(t), Options{Src: "1", Dst: "2", EdgeColumns: []string{c[1]}})
+		require.ErrorContains(t, err, c[2])
+	}
 }

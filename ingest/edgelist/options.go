@@ -58,6 +58,7 @@ type Options struct {
 	// apart. Then there are no Weight, EdgeColumns, Nodes and Features.
 	Events     bool
 	Time       string // column; default one that is called so, or the third of a list of three without header
+	TimeUnit   string // of times that are plain numbers: "s", "ms", "us" or "ns"; default none, they stay
 	EventLabel string // column of classes of the source from the event on; default none
 	// Part is a column of 0 to train, 1 to validate, 2 to test; default none. In a table of nodes
 	// it is such a column, or one of the words train, valid and test, or three masks,

@@ -324,6 +324,9 @@ func (s *Source) Describe() (d ingest.Description) {
 	if s.table != nil && s.table.label >= 0 {
 		d.Labels = []string{s.table.labelled}
 	}
+	if s.o.TimeUnit != "" {
+		d.Options = map[string]string{"time-unit": s.o.TimeUnit}
+	}
 	if !s.o.Events {
 		d.Relations = [][]string{s.keptCols}
 	}

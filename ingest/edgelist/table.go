@@ -218,13 +218,18 @@ func (t *table) start(header string) error {
 }
 
 // isEvent reports whether the first row of a list in JODIE's layout is an event: its time is a
-// number.
+// number or a date.
 func isEvent(cells [][]byte) bool {
 	if len(cells) < 3 {
 		return false
 	}
 	_, err := lines.Float(cells[2], 64)
-	return err == nil
+	return err == nil || isDate(cells[2])
+}
+
+func isDate(cell []byte) bool {
+	_, _, ok := lines.ParseInstant(cell)
+	return ok
 }
 
 // begin reads a row as the first, by which the others are cut, and leaves it to be read again.
@@ -698,6 +703,9 @@ func (t *table) number(cells [][]byte, column int, flag string) (float32, error)
 	}
 	v, err := lines.Float(cell, 32)
 	switch {
+	case err != nil && isDate(cell):
+		return 0, bad(column+1, "%q is a date, which 32 bits do not hold; choose another %s, or keep it by "+
+			"{edge_columns} as integers of seconds", lines.Clip(cell), flag)
 	case err != nil && !isRange(err):
 		return 0, bad(column+1, "%q is not a number; choose another %s", lines.Clip(cell), flag)
 	case err != nil || v-v != 0:

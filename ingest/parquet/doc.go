@@ -2,10 +2,11 @@
 // a file says of itself: [Open] a [File], see its Columns, and let [File.Rows] give the cells of
 // some of them.
 //
-// A cell is null, an integer (booleans, dates and times are some), a number, text, or a list of
-// numbers. Nested columns are called by their path, "a.b"; lists of lists, maps, decimals and INT96
-// cannot be read, and [Column].Why says so. Pages may be packed by snappy, gzip, zstd or LZ4_RAW,
-// of either version, in any encoding of the format but BIT_PACKED.
+// A cell is null, an integer (booleans and times of day are some), a number, text, or a list of
+// numbers. Dates, and dates with times, are text as in ISO 8601, whatever their unit. Nested
+// columns are called by their path, "a.b"; lists of lists, maps, decimals and INT96 cannot be read,
+// and [Column].Why says so. Pages may be packed by snappy, gzip, zstd or LZ4_RAW, of either
+// version, in any encoding of the format but BIT_PACKED.
 //
 // A File may be used by several goroutines, a [Rows] by one.
 //

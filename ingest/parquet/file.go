@@ -10,6 +10,7 @@ import (
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -36,7 +37,7 @@ func (k Kind) String() string {
 // Column is one column of a file.
 type Column struct {
 	Name string
-	Kind Kind   // of its cells that are not null; Null where it cannot be read
+	Kind Kind   // of its cells that are not null; Null where it cannot be read; Text of dates
 	Why  string // it cannot be read
 }
 
@@ -55,12 +56,13 @@ type File struct {
 // leaf is the form of a column's values.
 type leaf struct {
 	physical format.Type
-	length   int  // of FIXED_LEN_BYTE_ARRAY
-	unsigned bool // INT32 that counts to 2³²
-	half     bool // float16 in two bytes
-	maxDef   int  // of a value
-	maxRep   int  // 1 in a list, else 0
-	listDef  int  // from which on the list has an element
+	length   int        // of FIXED_LEN_BYTE_ARRAY
+	unsigned bool       // INT32 that counts to 2³²
+	half     bool       // float16 in two bytes
+	unit     lines.Unit // of integers that are times since 1970; else 0
+	maxDef   int        // of a value
+	maxRep   int        // 1 in a list, else 0
+	listDef  int        // from which on the list has an element
 }
 
 // Open reads the footer of a file.
@@ -214,6 +216,9 @@ func (f *File) leaf(path []string, at leaf, e *format.SchemaElement) {
 	_, at.half = e.LogicalType.Value.(*format.Float16Type)
 	at.half = at.half && at.physical == format.FixedLenByteArray && at.length == 2
 	at.unsigned = marked && at.physical == format.Int32 && mark >= deprecated.Uint8 && mark <= deprecated.Uint32
+	if at.maxRep == 0 {
+		at.unit = timeUnit(e)
+	}
 	switch {
 	case at.maxRep > 1:
 		c.Why = "a list of lists, or a map"
@@ -231,12 +236,39 @@ func (f *File) leaf(path []string, at leaf, e *format.SchemaElement) {
 		c.Kind = List
 	case at.physical == format.Float || at.physical == format.Double || at.half:
 		c.Kind = Float
+	case at.unit != 0:
+		c.Kind = Text
 	case at.physical == format.Boolean || at.physical == format.Int32 || at.physical == format.Int64:
 		c.Kind = Int
 	default:
 		c.Why = "an unknown type"
 	}
 	f.columns, f.leaves = append(f.columns, c), append(f.leaves, at)
+}
+
+// timeUnit returns the unit of a column of dates, or of dates with times, else 0.
+func timeUnit(e *format.SchemaElement) lines.Unit {
+	unit := lines.Unit(0)
+	switch t := e.LogicalType.Value.(type) {
+	case *format.DateType:
+		unit = lines.Day
+	case *format.TimestampType:
+		if t.Unit.Value != nil {
+			unit = lines.Unit(t.Unit.Value.Duration().Nanoseconds())
+		}
+	case nil:
+		if !e.ConvertedType.Valid {
+			return 0
+		}
+		unit = map[deprecated.ConvertedType]lines.Unit{
+			deprecated.Date: lines.Day, deprecated.TimestampMillis: lines.Millisecond,
+			deprecated.TimestampMicros: lines.Microsecond,
+		}[e.ConvertedType.V]
+	}
+	if unit == lines.Day && e.Type.V == format.Int32 || unit != lines.Day && e.Type.V == format.Int64 {
+		return unit
+	}
+	return 0
 }
 
 // annotated returns the meaning of a column's numbers or parts, in the older of its two notations.

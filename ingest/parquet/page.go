@@ -38,6 +38,7 @@ type cursor struct {
 	peeked        bool   // whether rep is of the value that follows
 	rep           uint32 // how far its list goes on
 	encoding      format.Encoding
+	dated         []byte // the text of a date
 	values        []byte // PLAIN and BYTE_STREAM_SPLIT
 	truth         uint   // of PLAIN truths, the next
 	split         int    // values of a BYTE_STREAM_SPLIT

@@ -9,6 +9,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
 // zstdReader inflates for all cursors, to no more than a page.
@@ -64,8 +66,8 @@ func (r *Rows) Next(cells []Value) error {
 		var err error
 		if c.leaf.maxRep > 0 {
 			err = c.nextList(&cells[i])
-		} else {
-			err = c.next(&cells[i])
+		} else if err = c.next(&cells[i]); c.leaf.unit != 0 && err == nil {
+			err = c.date(&cells[i])
 		}
 		if err != nil {
 			r.err = r.wrap(i, err)
@@ -144,6 +146,24 @@ func (c *cursor) next(v *Value) error {
 		}
 	}
 	return c.value(v)
+}
+
+// date makes a count of time the text of its date.
+func (c *cursor) date(v *Value) error {
+	if v.Kind != Int {
+		return nil
+	}
+	t, ok := lines.At(v.Int, c.leaf.unit)
+	if ok {
+		c.dated, ok = t.AppendTo(c.dated[:0])
+	}
+	if !ok {
+		return fmt.Errorf("the time %d is beyond the years 1 to 9999", v.Int)
+	}
+	if v.Kind, v.Text = Text, c.dated; c.leaf.unit == lines.Day {
+		v.Text = c.dated[:len("2006-01-02")]
+	}
+	return nil
 }
 
 // nextList gives the list of a row: the elements up to the next that begins one, which may be on a

@@ -74,6 +74,9 @@
 // are missing, and true and false are one class each, however they are capitalised; so it is with
 // categories.
 //
+// Columns of edges of type i64 keep dates as seconds since 1970, and of type s, ms, us or ns as
+// counts of that unit. Parquet's timestamps are dates.
+//
 // A value is a finite number of 32 bits, or missing as a feature is, and its node then has none to
 // learn.
 //

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -40,6 +41,7 @@ type edgeColumn struct {
 	column
 	name string
 	elem store.Elem
+	unit lines.Unit // of dates, where the type is a unit
 }
 
 // edgeReader reads rows of edges whole.
@@ -52,7 +54,8 @@ type edgeReader struct {
 	src, dst         int64
 	srcText, dstText []byte
 	values           []uint64
-	kind             int32 // of the relations
+	dates            []*lines.Dates // of columns of I64; nil of others
+	kind             int32          // of the relations
 	srcBuf, dstBuf   []byte
 	token            []byte
 }
@@ -65,6 +68,11 @@ func (e *edges) reader(learning bool) *edgeReader {
 	r.columns = r.features.columns()
 	for _, c := range e.columns {
 		r.columns = append(r.columns, c.column)
+		dates := &lines.Dates{Unit: cmp.Or(c.unit, lines.Second), Alone: c.unit != 0}
+		if c.elem != store.I64 {
+			dates = nil
+		}
+		r.dates = append(r.dates, dates)
 	}
 	r.columns = append(r.columns, e.from, e.to)
 	if e.by.set() {
@@ -103,7 +111,7 @@ func (r *edgeReader) read(cells []value) (err error) {
 	}
 	i := len(r.features.columns())
 	for k, c := range r.edges.columns {
-		if r.values[k], err = bitsOf(&cells[i], c.elem); err != nil {
+		if r.values[k], err = bitsOf(&cells[i], c.elem, r.dates[k]); err != nil {
 			return &rowError{c.text, err}
 		}
 		i++
@@ -147,8 +155,8 @@ func relationOf(v *value, buf []byte) (ingest.Token, bool, error) {
 	return ingest.Token{Text: v.Text}, len(v.Text) > 0, nil
 }
 
-// bitsOf reads the value of an edge's column.
-func bitsOf(v *value, elem store.Elem) (uint64, error) {
+// bitsOf reads the value of an edge's column. dates reads dates where the column may have some.
+func bitsOf(v *value, elem store.Elem, dates *lines.Dates) (uint64, error) {
 	if elem == store.F32 {
 		f, err := number(v)
 		return uint64(math.Float32bits(float32(f))), err
@@ -161,6 +169,11 @@ func bitsOf(v *value, elem store.Elem) (uint64, error) {
 		n, ok = lines.Whole(v.Float)
 	case parquet.Text:
 		var err error
+		if dates != nil {
+			if n, dated, err := dates.Count(v.Text); dated || err != nil {
+				return uint64(n), err
+			}
+		}
 		if n, err = strconv.ParseInt(string(v.Text), 10, 64); err == nil {
 			ok = true
 		} else {
@@ -176,7 +189,19 @@ func bitsOf(v *value, elem store.Elem) (uint64, error) {
 	}
 	switch {
 	case !ok && v.Kind == parquet.Text:
+		_, err := lines.Float(v.Text, 64)
+		_, _, dated := lines.ParseInstant(v.Text)
+		switch {
+		case dated:
+			return 0, fmt.Errorf("%q is a date, which the type %v does not hold; say type: i64, for seconds since 1970", clip(string(v.Text)), elem)
+		case err != nil:
+			return 0, fmt.Errorf("%q is not a number; choose another column", clip(string(v.Text)))
+		}
 		return 0, fmt.Errorf("%q is not an integer of 64 bits; round it, or keep it as f32", clip(string(v.Text)))
+	case !ok && v.Kind != parquet.Float:
+		return 0, fmt.Errorf("%v are no integers; choose another column", v.Kind)
+	case dates != nil && dates.Alone:
+		return 0, fmt.Errorf("a number, and the type keeps dates; say type: i64")
 	case !ok:
 		return 0, fmt.Errorf("%v is not an integer of 64 bits; round it, or keep it as f32", v.Float)
 	case n < low || n > high:

@@ -287,6 +287,9 @@ func number(v *value) (float64, error) {
 	case parquet.Text:
 		var err error
 		f, err = lines.Float(v.Text, 64)
+		if _, _, dated := lines.ParseInstant(v.Text); dated && err != nil {
+			return 0, fmt.Errorf("%q is a date, which 32 bits do not hold; write a number of it, such as its year", clip(string(v.Text)))
+		}
 		if err != nil && !errors.Is(err, strconv.ErrRange) { // what is too large is infinite, and told below
 			return 0, fmt.Errorf("%q is not a number; if they are categories, list the column under categorical",
 				clip(string(v.Text)))

@@ -323,9 +323,10 @@ func (d *document) edges(n *yaml.Node) *edges {
 		if !from.set() {
 			from = column{name, "columns"}
 		}
-		elem, ok := elems[item.need("type", "f32, i64, i32 or u8").text]
+		kind := item.need("type", elemNames).text
+		elem, ok := elems[kind]
 		if !ok {
-			d.errorf(item.line, "column %s: its type is f32, i64, i32 or u8", clip(name.text))
+			d.errorf(item.line, "column %s: its type is %s", clip(name.text), elemNames)
 		}
 		d.name(name, "a column")
 		if name.text == "id" {
@@ -336,13 +337,17 @@ func (d *document) edges(n *yaml.Node) *edges {
 				d.errorf(name.line, "column %s is there twice", name.text)
 			}
 		}
-		e.columns = append(e.columns, edgeColumn{column: from, name: name.text, elem: elem})
+		e.columns = append(e.columns, edgeColumn{column: from, name: name.text, elem: elem, unit: lines.Units[kind]})
 	})
 	e.tables = d.features(o)
 	return e
 }
 
-var elems = map[string]store.Elem{"f32": store.F32, "i64": store.I64, "i32": store.I32, "u8": store.U8}
+var elems = map[string]store.Elem{
+	"f32": store.F32, "i64": store.I64, "i32": store.I32, "u8": store.U8, "s": store.I64, "ms": store.I64, "us": store.I64, "ns": store.I64,
+}
+
+const elemNames = "f32, i64, i32 or u8, or of dates their unit, s, ms, us or ns"
 
 func (o *object) column(key string) column { return column{o.word(key), key} }
 
