@@ -51,6 +51,10 @@ func TestInferMerged(t *testing.T) {
 	require.Contains(t, yaml, "    categorical: [_labels]\n")
 	require.Equal(t, map[string][]string{"Dog_Cat__KNOWS__Dog_Cat": {"0>1", "1>0"}, "Dog_Cat__LIVES__Home": {"1>2", "0>5"}}, g.edges)
 
+	yaml, g = inferAndRead(t, files{"all.csv": "_id,_labels,_start,_end,_type\n1,:Dog,,,\n2,:Dog,,,\n,,1,2,KNOWS\n,,1,,KNOWS\n"}.write(t))
+	require.Contains(t, yaml, "    empty_ends: skip # 1 of the first 2 rows have no end, and make no edge\n")
+	require.Equal(t, []string{"1>2"}, g.edges["Dog__KNOWS__Dog"])
+
 	_, err := Infer(files{"nodes.csv": "_id,_labels,_start,_end,_type\n1,:Dog,,,\n,,7,8,KNOWS\n"}.write(t))
 	require.ErrorContains(t, err, "no table in it looks like edges")
 }

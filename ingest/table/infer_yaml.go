@@ -324,7 +324,7 @@ func (e *inferredEdges) write(b *bytes.Buffer) {
 		fmt.Fprintf(b, "    relation_column: %s # %d different values in the first %d rows\n",
 			quote(e.by.key()), len(e.by.values), e.rows)
 	}
-	if n := e.emptyEnds(); n > 0 && e.passed == nil {
+	if n := e.emptyEnds(); n > 0 {
 		fmt.Fprintf(b, "    empty_ends: skip # %d of the first %d rows have no end, and make no edge\n", n, e.rows)
 		writeWords(b, e.src, e.dst)
 	}
