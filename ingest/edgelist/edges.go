@@ -363,7 +363,7 @@ func (s *Source) refuseCounts(path string) error {
 	if s.o.Header == "no" || r.header != nil || len(r.counts) < 2 || s.text || r.src != 0 || r.dst != 1 {
 		return nil
 	}
-	counts, said := slices.Clone(r.counts), list(texts(r.counts)) // before rows are read
+	counts, said := slices.Clone(r.counts), numbered(r.counts) // before rows are read
 	nodes, edges := counts[:len(counts)-1], counts[len(counts)-1]
 	sources, destinations := nodes[0], nodes[len(nodes)-1] // one number, or rows and columns of a matrix
 	for n := int64(0); n <= edges+1; n++ {
@@ -372,7 +372,7 @@ func (s *Source) refuseCounts(path string) error {
 		switch {
 		case err == io.EOF && n == edges+1:
 			return ingest.Ask("%s: line %d: %s count what follows, %d rows without an id beyond %s, or are an edge; say {header} yes to "+
-				"pass over them, or {header} no", path, r.first, said, edges, list(texts(nodes)))
+				"pass over them, or {header} no", path, r.first, said, edges, numbered(nodes))
 		case err != nil || n > 0 && (c.Src[0] > sources || c.Dst[0] > destinations):
 			return nil // what is wrong is told when all are read
 		}
@@ -380,12 +380,17 @@ func (s *Source) refuseCounts(path string) error {
 	return nil
 }
 
-// texts writes numbers.
-func texts(numbers []int64) (all []string) {
+// numbered writes numbers: 4, 4 and 3.
+func numbered(numbers []int64) string {
+	var all []string
 	for _, n := range numbers {
 		all = append(all, strconv.FormatInt(n, 10))
 	}
-	return all
+	last := len(all) - 1
+	if last == 0 {
+		return all[0]
+	}
+	return strings.Join(all[:last], ", ") + " and " + all[last]
 }
 
 // plainPair reads the usual line: up to 18 digits, which cannot overflow and do not begin with

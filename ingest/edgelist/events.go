@@ -66,6 +66,8 @@ func (s *Source) findTime() error {
 	}
 	switch {
 	case s.o.Time != "":
+	case t.columns == 0:
+		return fmt.Errorf("%s: there are no events in it", t.Name())
 	case t.header == nil && t.columns == 3:
 		s.o.Time = "3"
 	case t.header == nil:
