@@ -60,6 +60,10 @@ func (s *Source) findTime() error {
 		}
 		s.o.Time = strconv.Itoa(i + 1)
 	}
+	ask := ingest.Ask
+	if t.columns < 3 { // then none can be: an event has two ids and a time
+		ask = fmt.Errorf
+	}
 	counting := ""
 	if t.counts != nil && t.columns < 3 {
 		counting = ", or {header} yes if this row counts nodes and events"
@@ -71,9 +75,9 @@ func (s *Source) findTime() error {
 	case t.header == nil && t.columns == 3:
 		s.o.Time = "3"
 	case t.header == nil:
-		return ingest.Ask("%s: which of its %d columns is the time of an event? No header tells, so say {time} with the number of the column%s", t.Name(), t.columns, counting)
+		return ask("%s: which of its %d columns is the time of an event? No header tells, so say {time} with the number of the column%s", t.Name(), t.columns, counting)
 	default:
-		return ingest.Ask("%s: which of the columns %s is the time of an event? Their names do not tell, so say {time} COLUMN", t.Name(), list(t.header))
+		return ask("%s: which of the columns %s is the time of an event? Their names do not tell, so say {time} COLUMN", t.Name(), list(t.header))
 	}
 	return nil
 }
