@@ -136,7 +136,8 @@ func (w *Writer) takeOver(ask func(work string) *Manifest) (found bool, err erro
 		return found, fmt.Errorf("create dataset: clear an interrupted one: %w", err)
 	}
 	w.manifest = Manifest{
-		NodeTypes: m.NodeTypes, Relations: m.Relations, Streams: m.Streams, Tables: m.Tables, Labels: m.Labels, Splits: m.Splits,
+		NodeTypes: m.NodeTypes, Relations: m.Relations, Shared: m.Shared, Streams: m.Streams,
+		Tables: m.Tables, Labels: m.Labels, Splits: m.Splits,
 	}
 	for name, isDir := range kept {
 		if isDir && name != workName {

@@ -27,7 +27,8 @@ type Dataset struct {
 	path     string
 	manifest *Manifest
 	sections map[string]*section
-	texts    []*texts // one per node type; nil where it has no names
+	places   []sharedPlace // of the relations
+	texts    []*texts      // one per node type; nil where it has no names
 
 	encodings *os.File // nil if the dataset has none
 }
@@ -66,6 +67,7 @@ func Open(path string) (_ *Dataset, err error) {
 	if d.manifest, err = decodeManifest(b); err != nil {
 		return nil, &SectionError{path, manifestName, -1, err}
 	}
+	d.places = d.manifest.sharedPlaces()
 	defer func() {
 		if err != nil {
 			d.Close()

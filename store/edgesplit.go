@@ -20,8 +20,8 @@ type EdgeSplit struct {
 // sections of stored ids.
 type HeldOut struct {
 	Edges int64 `json:"edges"`
-	Src   File  `json:"src"`
-	Dst   File  `json:"dst"`
+	Src   File  `json:"src,omitzero"` // both are left out where the relation shares sections
+	Dst   File  `json:"dst,omitzero"`
 	// SrcNegatives and DstNegatives hold, for each edge, the nodes that replace its source or its
 	// destination in a ranking: U32, with a column for each such node. They come with the data, or
 	// are absent.
@@ -51,27 +51,26 @@ func (s *EdgeSplit) parts() [2]*HeldOut { return [2]*HeldOut{&s.Valid, &s.Test} 
 
 // ends returns the sections of node ids, nil for absent ones, with the names of their files. source
 // is true for sections of source nodes.
-func (h *HeldOut) ends() [6]struct {
-	name   string
-	file   *File
-	source bool
-} {
-	return [6]struct {
-		name   string
-		file   *File
-		source bool
-	}{
+func (h *HeldOut) ends() []heldSection {
+	return []heldSection{
 		{"src", &h.Src, true}, {"dst", &h.Dst, false},
 		{"src-negatives", h.SrcNegatives, true}, {"dst-negatives", h.DstNegatives, false},
 		{"pool-src", h.PoolSrc, true}, {"pool-dst", h.PoolDst, false},
 	}
 }
 
-// files returns all sections of the split.
+// heldSection is a section of node ids, and the name of its file.
+type heldSection struct {
+	name   string
+	file   *File
+	source bool
+}
+
+// files returns the split's own sections.
 func (s *EdgeSplit) files() (fs []*File) {
 	for _, part := range s.parts() {
 		for _, e := range part.ends() {
-			if e.file != nil {
+			if e.file != nil && e.file.Path != "" {
 				fs = append(fs, e.file)
 			}
 		}
@@ -121,6 +120,13 @@ func (r *Relation) checkEdgeSplit() (errs []error) {
 	}
 	for i, part := range s.parts() {
 		p := HeldPart(i)
+		if r.Lists != nil {
+			own := func(e heldSection) bool { return e.file != nil && *e.file != File{} }
+			if len(part.Columns) > 0 || slices.ContainsFunc(part.ends(), own) {
+				fail("%v: it has sections of its own, and its relation shares some", p)
+			}
+			continue
+		}
 		for _, e := range part.ends() {
 			if e.file == nil {
 				continue
@@ -170,6 +176,8 @@ type HeldEdges struct {
 	d    *Dataset
 	// sources and targets are the numbers of nodes of types Src and Dst.
 	sources, targets int64
+	place            sharedPlace // of the relation
+	part             HeldPart
 }
 
 // HeldEdges returns a part of the edge split of relation i of the manifest, or false if the
@@ -181,7 +189,7 @@ func (d *Dataset) HeldEdges(i int, p HeldPart) (HeldEdges, bool) {
 	}
 	src, _ := d.NodeType(r.Src)
 	dst, _ := d.NodeType(r.Dst)
-	return HeldEdges{r.EdgeSplit.parts()[p], d, src.Count, dst.Count}, true
+	return HeldEdges{r.EdgeSplit.parts()[p], d, src.Count, dst.Count, d.places[i], p}, true
 }
 
 // Len returns the number of edges.
@@ -189,6 +197,10 @@ func (h HeldEdges) Len() int { return int(h.Part.Edges) }
 
 // Ends returns the two ends of each edge, after checking all of them.
 func (h HeldEdges) Ends() (src, dst []NodeID) {
+	if h.place.of != nil {
+		ends := h.place.of.held()[h.part]
+		return h.some(&ends.Src, h.sources), h.some(&ends.Dst, h.targets)
+	}
 	return h.all(&h.Part.Src, h.sources), h.all(&h.Part.Dst, h.targets)
 }
 
@@ -221,6 +233,15 @@ func (h HeldEdges) all(f *File, nodes int64) []NodeID {
 	}
 	ids := cast[NodeID](h.d.sections[f.Path].whole())
 	h.inRange(f, 0, ids, nodes)
+	return ids
+}
+
+// some returns the relation's ids in a section that it shares, after checking them.
+func (h HeldEdges) some(f *File, nodes int64) []NodeID {
+	s, lo, hi := h.d.sections[f.Path], h.place.held[h.part], h.place.held[h.part]+h.Part.Edges
+	s.touch(4*lo, 4*hi)
+	ids := cast[NodeID](s.payload())[lo:hi:hi]
+	h.inRange(f, lo, ids, nodes)
 	return ids
 }
 

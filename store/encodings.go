@@ -445,8 +445,12 @@ func (e *Encodings) fits(m *Manifest) error {
 	if len(e.Tables) != len(m.Tables) {
 		return fmt.Errorf("describes %d tables, and there are %d", len(e.Tables), len(m.Tables))
 	}
+	there := map[string]bool{}
+	for i := range m.Relations {
+		there[m.Relations[i].Key()] = true
+	}
 	for _, r := range e.Relations {
-		if !slices.ContainsFunc(m.Relations, func(o Relation) bool { return o.Key() == r.Relation }) {
+		if !there[r.Relation] {
 			return fmt.Errorf("describes relation %s, and there is none", r.Relation)
 		}
 	}

@@ -13,12 +13,16 @@ type Graph struct {
 	Relation *Relation
 	offsets  []uint64
 	edges    []NodeID
+	nodes    int // of the destination type
 	columns  []EdgeColumn
 	sources  int64 // the number of source nodes
 	own      Own   // of the nodes of the destination type
 	blocks   blocks
 	path     string
 	files    [2]SectionFile // of offsets and neighbours
+	// shared is set if the graph shares its sections. offsets then are the starts of its lists, and
+	// one more, as numbers of the section's edges.
+	shared *sharedLists
 }
 
 // EdgeColumn holds one value for every edge of a Graph.
@@ -32,12 +36,16 @@ type EdgeColumn struct {
 // Graph returns the topology of relation i of the manifest.
 func (d *Dataset) Graph(i int) *Graph {
 	r := &d.manifest.Relations[i]
+	if r.Lists != nil {
+		return d.sharedGraph(i)
+	}
 	src, _ := d.NodeType(r.Src)
 	offsets, neighbors := d.sections[r.Offsets.Path], d.sections[r.Neighbors.Path]
 	g := &Graph{
 		Relation: r,
 		offsets:  cast[uint64](offsets.payload()),
 		edges:    cast[NodeID](neighbors.payload()),
+		nodes:    int(offsets.spec.Rows) - 1,
 		sources:  src.Count,
 		own:      d.manifest.own(r.Dst),
 		path:     d.path,
@@ -211,7 +219,7 @@ func elemOf[T scalar]() Elem {
 }
 
 // Nodes returns the number of destination nodes.
-func (g *Graph) Nodes() int { return len(g.offsets) - 1 }
+func (g *Graph) Nodes() int { return g.nodes }
 
 // Sources returns the number of source nodes: neighbours are ids below it.
 func (g *Graph) Sources() int { return int(g.sources) }
@@ -221,7 +229,8 @@ func (g *Graph) Edges() int64 { return int64(len(g.edges)) }
 
 // Sections returns the files of the topology, for readers that do their own reading. offsets[v] is
 // the u64 at byte [PageSize] + 8·v of the first file, and node v's list starts at byte PageSize +
-// 4·offsets[v] of the second.
+// 4·offsets[v] of the second. Where the graph shares sections, the first file has the starts of
+// lists instead, and the graph's edges begin in the second at [Graph.FirstEdge]; Lists yields them.
 func (g *Graph) Sections() (offsets, neighbors SectionFile) { return g.files[0], g.files[1] }
 
 // Degree returns the number of v's in-neighbours. It panics as Neighbors does.
@@ -238,14 +247,34 @@ func (g *Graph) EdgesOf(v NodeID) (lo, hi uint64) { return g.list(v) }
 // checksum, panics with an error that [Guard] returns.
 func (g *Graph) Neighbors(v NodeID) []NodeID {
 	lo, hi := g.list(v)
-	g.files[1].s.touch(4*int64(lo), 4*int64(hi))
+	g.touchEdges(lo, hi)
 	return g.edges[lo:hi:hi] // cap == len: an append copies instead of scribbling on v+1
+}
+
+// touchEdges checks the pages of edges lo to hi-1.
+func (g *Graph) touchEdges(lo, hi uint64) {
+	first := g.FirstEdge()
+	g.files[1].s.touch(4*(first+int64(lo)), 4*(first+int64(hi)))
 }
 
 // Edge returns the two ends of edge e. Edges are numbered in the order of the neighbour lists: node
 // 0's list first, then node 1's, and so on. It finds e's list by binary search over the nodes. It
 // panics as Neighbors does, and if the source is not a node.
 func (g *Graph) Edge(e int64) (src, dst NodeID) {
+	if g.shared != nil {
+		dst = g.sharedOwner(e)
+	} else {
+		dst = g.ownerOf(e)
+	}
+	g.touchEdges(uint64(e), uint64(e)+1)
+	if src = g.edges[e]; int64(src) >= g.sources {
+		panic(g.CorruptNeighbor(dst, src))
+	}
+	return src, dst
+}
+
+// ownerOf returns the node whose list has edge e, of a graph with sections of its own.
+func (g *Graph) ownerOf(e int64) NodeID {
 	lo, hi := 0, g.Nodes() // v is in [lo, hi)
 	for hi-lo > 1 {
 		mid := lo + (hi-lo)/2
@@ -256,20 +285,18 @@ func (g *Graph) Edge(e int64) (src, dst NodeID) {
 			hi = mid
 		}
 	}
-	dst = NodeID(lo)
-	if from, to := g.list(dst); e < int64(from) || e >= int64(to) {
-		panic(g.badList(dst))
+	if from, to := g.list(NodeID(lo)); e < int64(from) || e >= int64(to) {
+		panic(g.badList(NodeID(lo)))
 	}
-	g.files[1].s.touch(4*e, 4*e+4)
-	if src = g.edges[e]; int64(src) >= g.sources {
-		panic(g.CorruptNeighbor(dst, src))
-	}
-	return src, dst
+	return NodeID(lo)
 }
 
 // list returns the range of v's edges in g.edges.
 func (g *Graph) list(v NodeID) (lo, hi uint64) {
-	if int64(v) < int64(len(g.offsets))-1 {
+	if g.shared != nil && int64(v) < int64(g.nodes) {
+		return g.sharedList(v)
+	}
+	if int64(v) < int64(g.nodes) {
 		g.files[0].s.touch(8*int64(v), 8*int64(v)+16)
 		if lo, hi = g.offsets[v], g.offsets[v+1]; lo <= hi && hi <= uint64(len(g.edges)) {
 			return lo, hi
@@ -279,9 +306,9 @@ func (g *Graph) list(v NodeID) (lo, hi uint64) {
 }
 
 func (g *Graph) badList(v NodeID) *SectionError {
-	if int64(v) >= int64(len(g.offsets))-1 {
+	if int64(v) >= int64(g.nodes) {
 		err := fmt.Errorf("neighbour id %d, and there are %d nodes", v, g.Nodes())
-		return g.corrupt(g.Relation.Neighbors.Path, -1, err)
+		return g.corrupt(g.files[1].Section, -1, err)
 	}
 	err := fmt.Errorf("%s has edges %d to %d of %d", g.node(v), g.offsets[v], g.offsets[v+1], len(g.edges))
 	return g.corrupt(g.Relation.Offsets.Path, PageSize+8*int64(v), err)
@@ -293,10 +320,11 @@ func (g *Graph) badList(v NodeID) *SectionError {
 func (g *Graph) CorruptNeighbor(v, u NodeID) *SectionError {
 	at := int64(-1)
 	if i := slices.Index(g.Neighbors(v), u); i >= 0 {
-		at = PageSize + 4*(int64(g.offsets[v])+int64(i))
+		lo, _ := g.list(v)
+		at = PageSize + 4*(g.FirstEdge()+int64(lo)+int64(i))
 	}
 	err := fmt.Errorf("%s has neighbour %d, and there are %d nodes", g.node(v), u, g.sources)
-	return g.corrupt(g.Relation.Neighbors.Path, at, err)
+	return g.corrupt(g.files[1].Section, at, err)
 }
 
 // node names the node of list v.

@@ -35,10 +35,12 @@ type Manifest struct {
 	Order      string     `json:"order"` // how nodes were numbered: "access", "degree" or "original"
 	NodeTypes  []NodeType `json:"node_types"`
 	Relations  []Relation `json:"relations"`
-	Streams    []Stream   `json:"streams,omitempty"`
-	Tables     []Table    `json:"tables"`
-	Labels     []Label    `json:"labels"`
-	Splits     []Split    `json:"splits"`
+	// Shared are the sections that relations with Lists share, by their two types.
+	Shared  []Shared `json:"shared,omitempty"`
+	Streams []Stream `json:"streams,omitempty"`
+	Tables  []Table  `json:"tables"`
+	Labels  []Label  `json:"labels"`
+	Splits  []Split  `json:"splits"`
 	// Encodings is the file that describes the columns of tables; nil in datasets of earlier
 	// builds.
 	Encodings *Blob `json:"encodings,omitempty"`
@@ -118,8 +120,11 @@ type Relation struct {
 	// multiplicities. If this relation has a column "id" and no table of its own, its ids are rows
 	// of the other's tables.
 	ReverseOf string `json:"reverse_of,omitempty"`
-	Offsets   File   `json:"offsets"`   // U64, one more row than Dst has nodes
-	Neighbors File   `json:"neighbors"` // U32, ascending within a node
+	// Lists is set if the relation shares sections with others, and counts its neighbour lists: see
+	// [Shared]. It then has neither Offsets nor Neighbors, and no Columns.
+	Lists     *int64 `json:"lists,omitempty"`
+	Offsets   File   `json:"offsets,omitzero"`   // U64, one more row than Dst has nodes
+	Neighbors File   `json:"neighbors,omitzero"` // U32, ascending within a node
 	// Blocks is only in a part: U64, for each block of the part's rows the number of its first edge
 	// in the whole. A block is a run of rows whose nodes follow each other in the whole.
 	Blocks *File `json:"blocks,omitempty"`
@@ -197,7 +202,9 @@ func (m *Manifest) Files() []*File {
 		fs = append(fs, &m.NodeTypes[i].Original, &m.NodeTypes[i].Order)
 	}
 	for i := range m.Relations {
-		fs = append(fs, &m.Relations[i].Offsets, &m.Relations[i].Neighbors)
+		if m.Relations[i].Lists == nil {
+			fs = append(fs, &m.Relations[i].Offsets, &m.Relations[i].Neighbors)
+		}
 		if f := m.Relations[i].Blocks; f != nil {
 			fs = append(fs, f)
 		}
@@ -207,6 +214,9 @@ func (m *Manifest) Files() []*File {
 		if s := m.Relations[i].EdgeSplit; s != nil {
 			fs = append(fs, s.files()...)
 		}
+	}
+	for i := range m.Shared {
+		fs = append(fs, m.Shared[i].files()...)
 	}
 	for i := range m.Streams {
 		fs = append(fs, m.Streams[i].files()...)
@@ -420,10 +430,12 @@ func (m *Manifest) validate() error {
 		named("relation", r.Key(), r.Src, r.Name, r.Dst)
 		nodes("relation "+r.Key(), r.Src)
 		nodes("relation "+r.Key(), r.Dst)
-		errs = append(errs,
-			shape(&r.Offsets, r.offsetsPath(), U64, stored[r.Dst]+1, 1),
-			shape(&r.Neighbors, r.neighborsPath(), U32, r.Edges, 1),
-			r.checkColumns())
+		if r.Lists == nil {
+			errs = append(errs,
+				shape(&r.Offsets, r.offsetsPath(), U64, stored[r.Dst]+1, 1),
+				shape(&r.Neighbors, r.neighborsPath(), U32, r.Edges, 1))
+		}
+		errs = append(errs, r.checkColumns())
 		relations[r.Key()] = r
 		if r.Blocks != nil && m.Part == nil {
 			fail("relation %s: only a part has blocks", r.Key())
@@ -439,6 +451,7 @@ func (m *Manifest) validate() error {
 		}
 		errs = append(errs, r.checkEdgeSplit()...)
 	}
+	errs = append(errs, m.checkShared(count)...)
 	for i := range m.Relations {
 		r := &m.Relations[i]
 		if r.ReverseOf == "" {

@@ -13,7 +13,8 @@ import (
 )
 
 // ReadRelation reads the finished relation with this Key back, into memory that the caller owns.
-// The list of node v is neighbors[offsets[v]:offsets[v+1]].
+// The list of node v is neighbors[offsets[v]:offsets[v+1]]. It is for a relation with sections of
+// its own; ReadShared reads the others.
 func (w *Writer) ReadRelation(key string) (offsets []uint64, neighbors []NodeID, err error) {
 	r, err := w.OpenRelation(key)
 	if err != nil {
@@ -26,11 +27,48 @@ func (w *Writer) ReadRelation(key string) (offsets []uint64, neighbors []NodeID,
 	return offsets, neighbors, errors.Join(err, r.Close())
 }
 
+// ReadShared reads the lists of all relations between two types that share sections back, into
+// memory that the caller owns. List k is the in-neighbours of nodes[k] by some relation,
+// neighbors[starts[k]:starts[k+1]]. All are nil if there are no such relations.
+func (w *Writer) ReadShared(src, dst string) (nodes []NodeID, starts []uint64, neighbors []NodeID, err error) {
+	w.mustBeOpen()
+	i := slices.IndexFunc(w.manifest.Shared, func(s Shared) bool { return s.Src == src && s.Dst == dst })
+	if i < 0 {
+		return nil, nil, nil, nil
+	}
+	s := &w.manifest.Shared[i]
+	nodes, starts = make([]NodeID, s.Nodes.Rows), make([]uint64, s.Starts.Rows)
+	neighbors = make([]NodeID, s.Neighbors.Rows)
+	err = errors.Join(w.readBack(&s.Nodes, 0, bytesOf(nodes)), w.readBack(&s.Starts, 0, bytesOf(starts)),
+		w.readBack(&s.Neighbors, 0, bytesOf(neighbors)))
+	return nodes, starts, neighbors, err
+}
+
+// readBack fills dst with the payload of a finished section from offset at on.
+func (w *Writer) readBack(f *File, at int64, dst []byte) error {
+	s, err := w.openBack(f)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.readAt(at, dst), s.Close())
+}
+
+// Shares reports whether the finished relation with this Key shares sections.
+func (w *Writer) Shares(key string) bool {
+	i := slices.IndexFunc(w.manifest.Relations, func(r Relation) bool { return r.Key() == key })
+	return i >= 0 && w.manifest.Relations[i].Lists != nil
+}
+
 // RelationReader reads a finished relation back in parts, past the page cache if possible. It is
 // for one goroutine.
 type RelationReader struct {
 	relation           Relation
-	offsets, neighbors *sectionReader
+	offsets, neighbors *sectionReader // offsets is nil where the relation shares sections
+
+	// Of a relation that shares sections: its lists, and its first edge in neighbors.
+	lists  []NodeID
+	starts []uint64
+	edge   int64
 }
 
 // OpenRelation opens the finished relation with this Key. The caller closes it before the dataset
@@ -43,6 +81,9 @@ func (w *Writer) OpenRelation(key string) (*RelationReader, error) {
 	}
 	r := &RelationReader{relation: w.manifest.Relations[i]}
 	var err error
+	if r.relation.Lists != nil {
+		return r, r.openShared(w, w.manifest.sharedPlaces()[i])
+	}
 	if r.offsets, err = w.openBack(&r.relation.Offsets); err != nil {
 		return nil, err
 	}
@@ -52,22 +93,51 @@ func (w *Writer) OpenRelation(key string) (*RelationReader, error) {
 	return r, nil
 }
 
+// openShared reads the lists of a relation that shares sections: it is small.
+func (r *RelationReader) openShared(w *Writer, place sharedPlace) (err error) {
+	r.edge = place.edge
+	r.lists, r.starts = make([]NodeID, *r.relation.Lists), make([]uint64, *r.relation.Lists+1)
+	err = errors.Join(w.readBack(&place.of.Nodes, 4*place.list, bytesOf(r.lists)),
+		w.readBack(&place.of.Starts, 8*place.list, bytesOf(r.starts)))
+	if err != nil {
+		return err
+	}
+	r.neighbors, err = w.openBack(&place.of.Neighbors)
+	return err
+}
+
 // Edges returns the number of edges.
 func (r *RelationReader) Edges() int64 { return r.relation.Edges }
 
 // Offsets fills dst with offsets first, first+1, …. The list of node v extends from offset v to
 // offset v+1, so there is one more offset than nodes.
 func (r *RelationReader) Offsets(first int64, dst []uint64) error {
-	return r.offsets.readAt(8*first, bytesOf(dst))
+	if r.offsets != nil {
+		return r.offsets.readAt(8*first, bytesOf(dst))
+	}
+	k, _ := slices.BinarySearch(r.lists, NodeID(first)) // the first list that begins there or later
+	for i := range dst {
+		for k < len(r.lists) && int64(r.lists[k]) < first+int64(i) {
+			k++
+		}
+		dst[i] = r.starts[k] - uint64(r.edge)
+	}
+	return nil
 }
 
 // Neighbors fills dst with neighbours, from entry first on.
 func (r *RelationReader) Neighbors(first int64, dst []NodeID) error {
-	return r.neighbors.readAt(4*first, bytesOf(dst))
+	return r.neighbors.readAt(4*(r.edge+first), bytesOf(dst))
 }
 
 // Close closes the files.
-func (r *RelationReader) Close() error { return errors.Join(r.offsets.Close(), r.neighbors.Close()) }
+func (r *RelationReader) Close() error {
+	err := r.neighbors.Close()
+	if r.offsets != nil {
+		err = errors.Join(r.offsets.Close(), err)
+	}
+	return err
+}
 
 // TableReader reads a finished table of nodes back in parts, past the page cache if possible. It is
 // for one goroutine.

@@ -49,8 +49,12 @@ func (d *Dataset) verify(ctx context.Context, wanted func(path string) bool, pro
 			v.checkNames(d.IDs(i))
 		}
 	}
+	v.checkShared()
 	for i := range m.Relations {
 		g := d.Graph(i)
+		if g.Shares() {
+			continue
+		}
 		src, _ := d.NodeType(g.Relation.Src)
 		v.check(&g.Relation.Offsets, g.checkOffsets)
 		v.check(&g.Relation.Neighbors, func() error { return g.checkNeighbors(uint32(src.Count)) }, &g.Relation.Offsets)
@@ -64,9 +68,7 @@ func (d *Dataset) verify(ctx context.Context, wanted func(path string) bool, pro
 		}
 		v.checkEdgeSplit(i, rows)
 	}
-	for i := range m.Relations {
-		v.checkReverse(i)
-	}
+	v.checkReverses()
 	for i := range m.Streams {
 		v.checkStream(i)
 	}
@@ -282,14 +284,21 @@ func checkOffsets(offsets []uint64, n uint64, what string) error {
 
 func (g *Graph) checkNeighbors(sources uint32) error {
 	for v := range g.Nodes() {
-		list := g.Neighbors(NodeID(v))
-		for i, u := range list {
-			if u >= sources {
-				return fmt.Errorf("node %d has neighbour %d, and there are %d nodes", v, u, sources)
-			}
-			if i > 0 && list[i-1] > u {
-				return fmt.Errorf("neighbours of node %d are not ascending (%d > %d)", v, list[i-1], u)
-			}
+		if err := checkList(NodeID(v), g.Neighbors(NodeID(v)), sources); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkList checks that v's neighbours ascend and are below sources.
+func checkList(v NodeID, list []NodeID, sources uint32) error {
+	for i, u := range list {
+		if u >= sources {
+			return fmt.Errorf("node %d has neighbour %d, and there are %d nodes", v, u, sources)
+		}
+		if i > 0 && list[i-1] > u {
+			return fmt.Errorf("neighbours of node %d are not ascending (%d > %d)", v, list[i-1], u)
 		}
 	}
 	return nil
@@ -314,36 +323,43 @@ func (d *Dataset) edgeRows(r *Relation) uint64 {
 	return rows(r.ReverseOf)
 }
 
-// checkReverse compares relation i with the relation that it reverses, if both are undamaged. A
-// part has other edges of the two.
-func (v *verifier) checkReverse(i int) {
+// checkReverses compares relations with the relations that they reverse. A part has other edges of
+// the two.
+func (v *verifier) checkReverses() {
 	if v.d.manifest.Part != nil {
 		return
 	}
-	r := v.d.Graph(i)
-	of := slices.IndexFunc(v.d.manifest.Relations, func(o Relation) bool { return o.Key() == r.Relation.ReverseOf })
-	if of < 0 || v.ctx.Err() != nil {
-		return
+	number := map[string]int{}
+	for i := range v.d.manifest.Relations {
+		number[v.d.manifest.Relations[i].Key()] = i
 	}
-	o := v.d.Graph(of)
-	for _, f := range []*File{&r.Relation.Offsets, &r.Relation.Neighbors, &o.Relation.Offsets, &o.Relation.Neighbors} {
+	for i := range v.d.manifest.Relations {
+		if of, ok := number[v.d.manifest.Relations[i].ReverseOf]; ok && v.ctx.Err() == nil {
+			v.checkReverse(v.d.Graph(i), v.d.Graph(of))
+		}
+	}
+}
+
+// checkReverse compares r with o, which it reverses, if both are undamaged.
+func (v *verifier) checkReverse(r, o *Graph) {
+	for _, f := range slices.Concat(r.specs(), o.specs()) {
 		if v.failed[f] || !v.wanted(f.Path) {
 			return
 		}
 	}
-	v.problem(r.Relation.Neighbors.Path, Guard(func() error {
+	v.problem(r.files[1].Section, Guard(func() error {
 		var own, other EdgeSum
-		for node := range r.Nodes() {
-			for _, u := range r.Neighbors(NodeID(node)) {
-				own.Add(NodeID(node), u)
+		for node, list := range r.Lists() {
+			for _, u := range list {
+				own.Add(node, u)
 			}
 			if node%(1<<16) == 0 && v.ctx.Err() != nil {
 				return nil
 			}
 		}
-		for node := range o.Nodes() {
-			for _, u := range o.Neighbors(NodeID(node)) {
-				other.Add(u, NodeID(node))
+		for node, list := range o.Lists() {
+			for _, u := range list {
+				other.Add(u, node)
 			}
 			if node%(1<<16) == 0 && v.ctx.Err() != nil {
 				return nil
@@ -361,7 +377,7 @@ func (v *verifier) checkReverse(i int) {
 func (v *verifier) checkEdgeSplit(i int, rows uint64) {
 	for p := range HeldTest + 1 {
 		h, ok := v.d.HeldEdges(i, p)
-		if !ok {
+		if !ok || h.place.of != nil { // see checkShared
 			return
 		}
 		for _, e := range h.Part.ends() {

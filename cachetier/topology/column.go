@@ -16,8 +16,11 @@ import (
 type column[T uint32 | float32] struct {
 	file int // its number in the reader; 0 (the file of offsets) means that there is no such column
 	size int // bytes of a value
-	lend func(b []byte) (values []T, ok bool)
-	of   func(b []byte, i int) T // returns value i of b
+	// first is the number in the file of the graph's first edge, above 0 where relations share the
+	// file.
+	first uint64
+	lend  func(b []byte) (values []T, ok bool)
+	of    func(b []byte, i int) T // returns value i of b
 	// check looks for damage in part, a part of v's edges that begins at v's edge from. It is nil
 	// if every value is valid.
 	check func(v uint32, from int, part []T) error
@@ -45,9 +48,9 @@ func (c *column[T]) view(b []byte, scratch *[]T) []T {
 // edge returns the first edge of extent s of the column. place returns the offset of edge e in its
 // file.
 func (c *column[T]) edge(s disk.Extent) uint64 {
-	return uint64(s.Offset-store.PageSize) / uint64(c.size)
+	return uint64(s.Offset-store.PageSize)/uint64(c.size) - c.first
 }
-func (c *column[T]) place(e uint64) int64 { return store.PageSize + int64(c.size)*int64(e) }
+func (c *column[T]) place(e uint64) int64 { return store.PageSize + int64(c.size)*int64(c.first+e) }
 func (c *column[T]) request(lo, hi uint64) disk.Request {
 	return disk.Request{File: c.file, Offset: c.place(lo), Size: c.size * int(hi-lo)}
 }
@@ -55,7 +58,7 @@ func (c *column[T]) request(lo, hi uint64) disk.Request {
 // fill completes b, which holds column c from edge 0 on: it reads all but the first known edges.
 func fill[T uint32 | float32](ctx context.Context, t *Tier, c *column[T], b []byte, known int) (disk.Traffic, error) {
 	return t.reader.Read(ctx, c.edges(uint64(known), uint64(len(b)/c.size)), func(s disk.Extent, part []byte) error {
-		copy(b[s.Offset-store.PageSize:], part)
+		copy(b[uint64(c.size)*c.edge(s):], part)
 		if c.check == nil {
 			return nil
 		}
@@ -75,7 +78,7 @@ func (c *column[T]) edges(lo, hi uint64) func() (disk.Extent, bool) {
 		if lo == hi {
 			return s, false
 		}
-		n := min(hi-lo, most-lo%most)
+		n := min(hi-lo, most-(c.first+lo)%most)
 		s = disk.Extent{File: c.file, Offset: c.place(lo), Size: c.size * int(n)}
 		lo += n
 		return s, true

@@ -66,6 +66,9 @@ func readOffsets(ctx context.Context, g *store.Graph, r *disk.Reader) (_ *offset
 	// An extent holds a portion of the offsets. Portions end where both a line and a page of the
 	// file end, which is every 128 lines, or 7 pages.
 	const unit = 128 * lineNodes
+	if g.Shares() {
+		return o, disk.Traffic{}, o.packShared(ctx, g, unit)
+	}
 	const portion = (disk.MaxExtent - store.PageSize) / (unit * fileEntry) * unit // in nodes; the page is room for one entry more
 	entries, at := g.Nodes()+1, 0
 	next := func() (disk.Extent, bool) {
@@ -92,6 +95,26 @@ func readOffsets(ctx context.Context, g *store.Graph, r *disk.Reader) (_ *offset
 		return nil, t, err
 	}
 	return o, t, nil
+}
+
+// packShared fills the lines of a graph that shares its files, whose lists are found by node. It
+// takes n offsets at a time.
+func (o *offsets) packShared(ctx context.Context, g *store.Graph, n int) error {
+	starts, b := make([]uint64, n), make([]byte, 0, n*fileEntry)
+	for at := 0; at <= g.Nodes(); at += n {
+		some := starts[:min(n, g.Nodes()+1-at)]
+		if err := store.Guard(func() error { g.ListOffsets(at, some); return ctx.Err() }); err != nil {
+			return err
+		}
+		b = b[:0]
+		for _, start := range some {
+			b = binary.LittleEndian.AppendUint64(b, start)
+		}
+		if err := o.pack(b, at); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkOffsets checks a portion of the offsets file that begins with node lo, and returns the node

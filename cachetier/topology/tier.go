@@ -116,6 +116,7 @@ func Open(ctx context.Context, g *store.Graph, o Options) (_ *Tier, err error) {
 	offsets, neighbors := g.Sections()
 	files := []store.SectionFile{offsets, neighbors}
 	t.ids = column[uint32]{file: 1, size: 4, lend: store.NodeIDs, of: idAt, check: t.checkIDs}
+	t.ids.first = uint64(g.FirstEdge())
 	if w := o.Weights; w != nil {
 		if err := checkColumn(w, g); err != nil {
 			return nil, err

@@ -109,6 +109,10 @@ func classMap(names []string) string {
 	return b.String()
 }
 
+// mostShown is the number of relations that a report shows one by one: a knowledge graph has
+// thousands.
+const mostShown = 100
+
 // worthTelling is the duration from which a build reports its passes unasked.
 const worthTelling = 30.0 // seconds
 
@@ -155,7 +159,8 @@ func printReport(w io.Writer, r *build.Report) {
 	for _, t := range r.NodeTypes {
 		printf(w, "%-*s %s nodes, by %s\n", wide, t.Name, count(t.Count), r.Order)
 	}
-	for _, e := range r.Relations {
+	shown := r.Relations[:min(len(r.Relations), mostShown)]
+	for _, e := range shown {
 		if e.ReverseOf != "" && e.EdgesRead == 0 {
 			printf(w, "%-*s %s edges, the reverse of %s\n", wide, name(e), count(e.Edges), e.ReverseOf)
 			continue
@@ -173,6 +178,14 @@ func printReport(w io.Writer, r *build.Report) {
 			}
 		}
 		fmt.Fprintln(w)
+	}
+	if more := r.Relations[len(shown):]; len(more) > 0 {
+		edges, read, held := int64(0), int64(0), int64(0)
+		for _, e := range more {
+			edges, read, held = edges+e.Edges, read+e.EdgesRead, held+e.HeldOut
+		}
+		printf(w, "%-*s %s edges from %s read, %s held out, of %s more relations; --json lists them\n",
+			wide, "others", count(edges), count(read), count(held), count(int64(len(more))))
 	}
 	for _, e := range r.Relations {
 		if len(e.Columns) > 0 {
@@ -255,7 +268,17 @@ func printReport(w io.Writer, r *build.Report) {
 	for _, s := range r.Splits {
 		printf(w, "%-9s %s: %s train, %s valid, %s test\n", "split", s.Name, count(int64(s.Train)), count(int64(s.Valid)), count(int64(s.Test)))
 	}
-	for _, s := range r.EdgeSplits {
+	splits := r.EdgeSplits
+	if len(splits) > mostShown {
+		var sum [3]int64
+		for _, s := range splits {
+			sum[0], sum[1], sum[2] = sum[0]+s.Train, sum[1]+s.Valid, sum[2]+s.Test
+		}
+		printf(w, "%-9s %s: %s train, %s valid, %s test edges of %s relations\n",
+			"split", splits[0].Name, count(sum[0]), count(sum[1]), count(sum[2]), count(int64(len(splits))))
+		splits = nil
+	}
+	for _, s := range splits {
 		of := ""
 		if len(r.Relations) > 1 {
 			of = " of " + s.Relation

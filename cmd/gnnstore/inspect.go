@@ -202,17 +202,14 @@ func inspect(ds *store.Dataset) (inspection, error) {
 	}
 	for i := range m.Relations {
 		g := ds.Graph(i)
-		r := inspectedRelation{Key: g.Relation.Key(), Edges: g.Edges(), Symmetric: g.Relation.Symmetric, ReverseOf: g.Relation.ReverseOf, Bytes: g.Relation.Offsets.Bytes + g.Relation.Neighbors.Bytes}
+		r := inspectedRelation{Key: g.Relation.Key(), Edges: g.Edges(), Symmetric: g.Relation.Symmetric, ReverseOf: g.Relation.ReverseOf, Bytes: g.Bytes(), NoInEdge: int64(g.Nodes())}
 		for _, c := range g.Relation.Columns {
 			r.Columns = append(r.Columns, fmt.Sprintf("%s %v", c.Name, c.Elem))
 			r.Bytes += c.Values.Bytes
 		}
-		for v := range g.Nodes() {
-			d := g.Degree(store.NodeID(v))
+		for d := range g.Degrees() {
 			r.MaxInDegree = max(r.MaxInDegree, d)
-			if d == 0 {
-				r.NoInEdge++
-			}
+			r.NoInEdge--
 		}
 		if g.Nodes() > 0 {
 			r.MeanInDegree = float64(r.Edges) / float64(g.Nodes())

@@ -202,6 +202,7 @@ type builder struct {
 	discarded []extsort.Bucket
 	sums      map[string]uint64 // of the arrays in the journal
 
+	cached         tableCache
 	held, mostHeld int64 // see budget.go
 	halved         bool  // a pass has two users of room
 }

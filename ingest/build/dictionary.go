@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync"
 
 	"github.com/zeebo/xxh3"
 
@@ -308,9 +309,53 @@ type rowTable struct {
 	slots   []uint32 // 1 + the entry
 }
 
+// tableCache holds the parts of dictionaries that small relations need again and again.
+type tableCache struct {
+	mu     sync.Mutex
+	tables map[extsort.Bucket]*rowTable
+}
+
+// keeps reports whether all parts of a dictionary stay in memory: they take half of what tables may
+// take at a time.
+func (b *builder) keeps(d *dictionary) bool {
+	n := int64(0)
+	for _, bucket := range d.Rows {
+		n += bucket.Bytes / entryBytes
+	}
+	return n*tableBytes <= b.room()/4
+}
+
+// freeTables drops the parts of dictionaries that are in memory.
+func (b *builder) freeTables(context.Context) error {
+	b.cached.tables = nil
+	return nil
+}
+
 // load brings a part of a dictionary into memory.
 func (b *builder) load(d *dictionary, part int) (*rowTable, error) {
 	bucket := d.Rows[part]
+	if bucket.Name == "" || !b.keeps(d) {
+		return b.loadTable(bucket)
+	}
+	b.cached.mu.Lock()
+	t := b.cached.tables[bucket]
+	b.cached.mu.Unlock()
+	if t != nil {
+		return t, nil
+	}
+	t, err := b.loadTable(bucket)
+	if err == nil {
+		b.cached.mu.Lock()
+		if b.cached.tables == nil {
+			b.cached.tables = map[extsort.Bucket]*rowTable{}
+		}
+		b.cached.tables[bucket] = t
+		b.cached.mu.Unlock()
+	}
+	return t, err
+}
+
+func (b *builder) loadTable(bucket extsort.Bucket) (*rowTable, error) {
 	n := bucket.Bytes / entryBytes
 	if n*tableBytes > b.room()/int64(workers())*3/4 {
 		return nil, b.tooLittle(b.Memory + n*tableBytes*int64(workers()))

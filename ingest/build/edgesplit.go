@@ -207,8 +207,11 @@ func (b *builder) chooseEdgeSplits() error {
 		}
 	}
 	for i, r := range b.read() {
+		if b.edgeSplits[i] == nil || b.edgeSplits[i].kind == "given" {
+			continue
+		}
 		for k, o := range b.read() {
-			if b.edgeSplits[i] != nil && b.edgeSplits[i].kind != "given" && b.edgeSplits[k] == nil && i != k && o.Src == r.Dst && o.Dst == r.Src {
+			if b.edgeSplits[k] == nil && i != k && o.Src == r.Dst && o.Dst == r.Src {
 				b.note("relation %s has an edge split, and %s, between the same types, has none: if it holds the same edges the other way round, they show what is held out, and {edge_split} %s=%v splits it alike",
 					r.Key(), o.Key(), o.Key(), b.edgeSplits[i])
 			}
@@ -321,9 +324,10 @@ func (b *builder) checkEdgesLeft(context.Context) error {
 
 // writeEdgeSplits sorts the held-out edges into the dataset.
 func (b *builder) writeEdgeSplits(s *sizes, do func(pass)) {
+	_, shared := b.sharedGroups(s)
 	for i, r := range b.read() {
 		split := b.edgeSplits[i]
-		if split == nil {
+		if split == nil || shared[i] {
 			continue
 		}
 		f := b.form(i)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 // FastRP (Chen, Sultan, Tian, Chen, Skiena: Fast and Accurate Network Embeddings via Very Sparse
@@ -71,11 +73,21 @@ func (b *builder) newEmbedder(dim int) (*embedder, error) {
 		e.types = append(e.types, span{e.nodes, n.count})
 		e.nodes += n.count
 	}
+	_, shared := b.sharedGroups(b.counted())
+	together := map[[2]string]bool{}
 	for i, r := range b.read() { // a reverse that is made says nothing new
 		src, dst := b.typeOf(r.Src), b.typeOf(r.Dst)
 		t := &topology{symmetric: b.form(i).reverse}
 		var err error
-		if t.offsets, t.neighbors, err = b.w.ReadRelation(r.Key()); err != nil {
+		if !shared[i] {
+			t.offsets, t.neighbors, err = b.w.ReadRelation(r.Key())
+		} else if key := [2]string{r.Src, r.Dst}; !together[key] {
+			together[key] = true
+			err = t.readShared(b.w, key, dst.count)
+		} else {
+			continue
+		}
+		if err != nil {
 			return nil, err
 		}
 		e.pulls = append(e.pulls, pull{base[dst], base[src], t})
@@ -193,6 +205,26 @@ type topology struct {
 	offsets   []uint64
 	neighbors []uint32
 	symmetric bool
+}
+
+// readShared reads all relations between two types that share sections, reverses included, as one.
+func (t *topology) readShared(w *store.Writer, types [2]string, nodes int) error {
+	of, starts, neighbors, err := w.ReadShared(types[0], types[1])
+	if err != nil {
+		return err
+	}
+	t.offsets, t.neighbors = make([]uint64, nodes+1), make([]uint32, len(neighbors))
+	for k, v := range of {
+		t.offsets[v+1] += starts[k+1] - starts[k]
+	}
+	for v := range nodes {
+		t.offsets[v+1] += t.offsets[v]
+	}
+	next := slices.Clone(t.offsets)
+	for k, v := range of {
+		next[v] += uint64(copy(t.neighbors[next[v]:], neighbors[starts[k]:starts[k+1]]))
+	}
+	return nil
 }
 
 func (t *topology) nodes() int { return len(t.offsets) - 1 }

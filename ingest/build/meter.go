@@ -12,20 +12,25 @@ import (
 // motion.
 const progressInterval = 100 * time.Millisecond
 
+// shortStage is the length of a stage after which memory is measured, which takes 0.1 ms.
+const shortStage = 5 * time.Millisecond
+
 // meter counts a stage and reports it now and then. A nil report makes it silent. Any goroutine may
 // add.
 type meter struct {
 	report func(ingest.Progress)
 	mu     sync.Mutex
 	now    ingest.Progress
+	began  time.Time
 	last   time.Time
 
 	peakOwn, peakFile int64 // bytes in memory, of the process and of mapped files
 }
 
-// begin starts a stage; end ends it with a last report.
+// begin starts a stage; end ends it with a last report. Thousands of relations have stages of less
+// than a millisecond: after a short one memory is not measured again.
 func (m *meter) begin(stage string, total int64, unit string) {
-	m.now = ingest.Progress{Stage: stage, Total: total, Unit: unit}
+	m.now, m.began = ingest.Progress{Stage: stage, Total: total, Unit: unit}, time.Now()
 }
 
 func (m *meter) add(n int) {
@@ -48,7 +53,11 @@ func (m *meter) look() {
 }
 
 func (m *meter) end() (done int64) {
-	m.last = time.Now()
-	m.look()
+	if t := time.Now(); t.Sub(m.began) >= shortStage || t.Sub(m.last) >= progressInterval {
+		m.last = t
+		m.look()
+	} else if m.report != nil {
+		m.report(m.now)
+	}
 	return m.now.Done
 }

@@ -7,9 +7,13 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// writeTopology sorts every relation into the dataset.
+// writeTopology sorts the relations with sections of their own into the dataset.
 func (b *builder) writeTopology(s *sizes, do func(pass)) {
+	_, shared := b.sharedGroups(s)
 	for i, r := range b.relations() {
+		if shared[i] {
+			continue
+		}
 		n, f := s.stored[i], b.form(i)
 		size := 4*n + 8*(s.nodes[f.dst.number]+1) + 2*sectionOverhead
 		for _, c := range f.columns {

@@ -44,25 +44,25 @@ func (e *exporter) eachEdge(i int, emit func(c *edges) error) error {
 	id, done := g.Column("id"), int64(0)
 	values := make([][]byte, len(columns)) // of the edges of a node
 	var ids []byte
-	for v := range dst.row {
+	for v, list := range g.Lists() {
 		if dst.row[v] == none {
 			continue
 		}
 		for j, column := range columns {
-			values[j] = column.Bytes(store.NodeID(v))
+			values[j] = column.Bytes(v)
 		}
 		if id != nil {
-			ids = id.Bytes(store.NodeID(v))
+			ids = id.Bytes(v)
 		}
-		for k, u := range g.Neighbors(store.NodeID(v)) {
+		for k, u := range list {
 			if int64(u) >= int64(len(src.row)) {
-				panic(g.CorruptNeighbor(store.NodeID(v), u))
+				panic(g.CorruptNeighbor(v, u))
 			}
 			if src.row[u] == none {
 				continue
 			}
 			c.src, c.dst = append(c.src, src.row[u]), append(c.dst, dst.row[v])
-			c.from, c.to = append(c.from, u), append(c.to, store.NodeID(v))
+			c.from, c.to = append(c.from, u), append(c.to, v)
 			for j, column := range columns {
 				size := column.Column.Elem.Size()
 				c.columns[j] = append(c.columns[j], values[j][k*size:(k+1)*size]...)
@@ -103,7 +103,7 @@ func (e *exporter) count() error {
 		if src, dst := e.typeOf(r.Src), e.typeOf(r.Dst); src.count < src.typ.Count || dst.count < dst.typ.Count {
 			report.Edges = 0
 			g := e.ds.Graph(i)
-			for v := range dst.row {
+			for v, list := range g.Lists() {
 				if v%edgeChunk == 0 {
 					if err := e.progress("count edges", int64(v), dst.typ.Count, "nodes"); err != nil {
 						return err
@@ -112,9 +112,9 @@ func (e *exporter) count() error {
 				if dst.row[v] == none {
 					continue
 				}
-				for _, u := range g.Neighbors(store.NodeID(v)) {
+				for _, u := range list {
 					if int64(u) >= int64(len(src.row)) {
-						panic(g.CorruptNeighbor(store.NodeID(v), u))
+						panic(g.CorruptNeighbor(v, u))
 					}
 					if src.row[u] != none {
 						report.Edges++

@@ -78,7 +78,8 @@ type Relation struct {
 	RowIDs *store.EdgeColumn
 	Table  int
 
-	own store.Own // nodes of type Dst; Graph and the columns go by its rows
+	own    store.Own // nodes of type Dst; Graph and the columns go by its rows
+	number int       // in the manifest
 }
 
 // Options selects the part of a dataset that a run uses.
@@ -269,7 +270,7 @@ func openGraph(ds *store.Dataset, only string) (*Data, error) {
 		keys = append(keys, r.Key())
 		if only == "" || only == r.Name || only == r.Key() {
 			src, dst := use(r.Src), use(r.Dst)
-			d.Relations = append(d.Relations, Relation{Graph: ds.Graph(i), Src: src, Dst: dst, own: d.Own(dst)})
+			d.Relations = append(d.Relations, Relation{Graph: ds.Graph(i), Src: src, Dst: dst, own: d.Own(dst), number: i})
 		}
 	}
 	switch {
@@ -531,10 +532,10 @@ func (r Relation) Linked(u, v uint32) bool {
 	return linked
 }
 
-// OwnLists yields the nodes whose lists the dataset has, with their in-neighbours.
+// OwnLists yields the nodes whose lists the dataset has and that have in-neighbours, with these.
 func (r Relation) OwnLists(yield func(v uint32, list []uint32) bool) {
-	for row := range uint32(r.Nodes()) {
-		if !yield(r.own.Node(row), r.Neighbors(row)) {
+	for row, list := range r.Graph.Lists() {
+		if !yield(r.own.Node(row), list) {
 			return
 		}
 	}
@@ -586,13 +587,7 @@ func (d *Data) corrupt(format string, args ...any) error {
 
 // AllEdges returns the number of edges of relation r in the whole dataset.
 func (d *Data) AllEdges(r int) int64 {
-	m := d.Set.Manifest()
-	for i := range m.Relations {
-		if &m.Relations[i] == d.Relations[r].Relation {
-			return m.EdgesOf(i)
-		}
-	}
-	return d.Relations[r].Edges()
+	return d.Set.Manifest().EdgesOf(d.Relations[r].number)
 }
 
 // Part returns a part of the split, with the nodes that have no label: train, valid or test.
@@ -653,6 +648,7 @@ func (d *Data) IDs(t int) store.IDs { return d.Set.IDs(d.Types[t].number) }
 // the types that are read.
 func (d *Data) SumBytes(drawn, read []bool) (n int64) {
 	var files []store.SectionFile
+	shared := map[[2]string]bool{} // types whose relations share sections that are among files
 	if d.Labels != nil && !d.NoLabels {
 		files = append(files, d.Labels.Section())
 	}
@@ -660,8 +656,10 @@ func (d *Data) SumBytes(drawn, read []bool) (n int64) {
 		if !drawn[i] {
 			continue
 		}
-		offsets, neighbors := x.Sections()
-		files = append(files, offsets, neighbors)
+		if key := [2]string{x.Relation.Src, x.Relation.Dst}; !x.Shares() || !shared[key] {
+			files = append(files, x.Files()...)
+			shared[key] = shared[key] || x.Shares()
+		}
 		if x.Weights != nil {
 			files = append(files, x.Weights.Section())
 		}

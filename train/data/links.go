@@ -94,11 +94,10 @@ func (d *Data) openLinks(name string, uses, together bool) error {
 	}
 	d.Target = r.Dst
 	d.Links = &Links{Relation: chosen, Mirror: -1, Valid: store.HeldEdges{Part: new(store.HeldOut)}, Test: store.HeldEdges{Part: new(store.HeldOut)}}
-	number := slices.IndexFunc(d.Set.Manifest().Relations, func(o store.Relation) bool { return o.Key() == r.Relation.Key() })
 	if r.Relation.EdgeSplit != nil {
 		d.Split = r.Relation.EdgeSplit.Name
-		d.Links.Valid, _ = d.Set.HeldEdges(number, store.HeldValid)
-		d.Links.Test, _ = d.Set.HeldEdges(number, store.HeldTest)
+		d.Links.Valid, _ = d.Set.HeldEdges(r.number, store.HeldValid)
+		d.Links.Test, _ = d.Set.HeldEdges(r.number, store.HeldTest)
 	}
 	d.Links.All = []LinksOf{{chosen, d.Links.Valid, d.Links.Test}}
 	for i, o := range d.Relations {
@@ -124,9 +123,8 @@ func (d *Data) oneType() (first int, err error) {
 		}
 		of := LinksOf{i, store.HeldEdges{Part: new(store.HeldOut)}, store.HeldEdges{Part: new(store.HeldOut)}}
 		if r.Relation.EdgeSplit != nil {
-			number := slices.IndexFunc(d.Set.Manifest().Relations, func(o store.Relation) bool { return o.Key() == r.Relation.Key() })
-			of.Valid, _ = d.Set.HeldEdges(number, store.HeldValid)
-			of.Test, _ = d.Set.HeldEdges(number, store.HeldTest)
+			of.Valid, _ = d.Set.HeldEdges(r.number, store.HeldValid)
+			of.Test, _ = d.Set.HeldEdges(r.number, store.HeldTest)
 			d.Split = r.Relation.EdgeSplit.Name
 		}
 		if err := d.checkBlocks(&r); err != nil {

@@ -162,7 +162,7 @@ func (s *slab) listsOf(i int, steps []*asked) (t disk.Traffic) {
 	nodes = slices.Compact(nodes)
 	next := s.reader.Merge(len(nodes), func(k int) disk.Request {
 		lo, hi := s.graphs[i].EdgesOf(nodes[k])
-		return disk.Request{Offset: store.PageSize + 4*int64(lo), Size: 4 * int(hi-lo)}
+		return disk.Request{Offset: store.PageSize + 4*(s.graphs[i].FirstEdge()+int64(lo)), Size: 4 * int(hi-lo)}
 	})
 	for extent, ok := next(); ok; extent, ok = next() {
 		t.Add(s.reader.Takes(extent))

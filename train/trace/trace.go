@@ -73,7 +73,9 @@ func (r *run) check(ctx context.Context, ds *store.Dataset) error {
 	wanted := map[string]bool{}
 	for i, drawn := range r.reach.Drawn() {
 		if rel := &r.data.Relations[i]; drawn {
-			wanted[rel.Relation.Offsets.Path], wanted[rel.Relation.Neighbors.Path] = true, true
+			for _, f := range rel.Files() {
+				wanted[f.Section] = true
+			}
 			if rel.RowIDs != nil {
 				wanted[rel.RowIDs.Column.Values.Path] = true
 			}

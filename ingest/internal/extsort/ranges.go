@@ -25,7 +25,9 @@ func NewRanges(starts []uint32, n uint64) *Ranges {
 			r.starts = append(r.starts, s)
 		}
 	}
-	r.shift = max(0, bits.Len64(max(n, 1)-1)-indexBits)
+	if r.shift = max(0, bits.Len64(max(n, 1)-1)-indexBits); len(r.starts) == 1 {
+		r.shift = 32 // any number is in it
+	}
 	r.index = make([]uint16, (max(n, 1)-1)>>r.shift+1)
 	at := 0
 	for i := range r.index {
