@@ -144,6 +144,10 @@ func (o *sourceOptions) validate(format string, b *buildOptions) error {
 	o.memory, o.arrays.Memory, o.ogb.Memory, o.mag240m.Memory = b.Memory, b.Memory, b.Memory, b.Memory
 	o.triples.Memory = b.Memory
 	o.csv.Like, o.triples.Like = o.like, o.like
+	if format == "triples" {
+		o.triples.Columns, o.csv.Ends = o.csv.Ends, nil
+		o.triples.Header, o.csv.Header = triples.Header(o.csv.Header), ""
+	}
 	if slices.Contains([]string{"events", "jodie", "tgb", "tgl", "tgn"}, format) {
 		o.csv.Events = true
 		o.csv.EventLabel, o.csv.Label = o.csv.Label, ""

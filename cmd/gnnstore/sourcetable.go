@@ -46,7 +46,7 @@ type source = sourceOptions
 // sourceRows declares the options of single formats.
 var sourceRows = slices.Concat(
 	grouped("Tables and edge lists (csv, events)",
-		only("csv", "columns", "SRC,DST[,WEIGHT]: columns of the edge list, by name or number from 1 (default by their names, or the first two)",
+		only("csv, triples", "columns", "csv: SRC,DST[,WEIGHT], columns of the edge list, by name or number from 1 (default by their names, or the first two); triples: head, relation and tail in the order of the file, as in head,tail,relation; another word leaves its column out (default head,relation,tail, or as a header says)",
 			func(o *source) setting.Value { return setting.Words(&o.csv.Ends) }),
 		only("csv, events, nodelink", "src", "column of sources, by name or number (default src, source, from, or the first)",
 			func(o *source) setting.Value { return setting.Word(&o.csv.Src) }),
@@ -66,7 +66,7 @@ var sourceRows = slices.Concat(
 			func(o *source) setting.Value { return setting.Word(&o.timeScale) }),
 		only("csv, events, graphml, mtx, nodelink", "part", "events: column of a given split: 0 to train, 1 to validate, 2 to test (default none); csv: such a column of {nodes}, or one of the words train, valid and test, or three masks, TRAIN,VALID,TEST, where an empty name is no part and rest the other nodes; none takes no split (default by their names, where the values fit)",
 			func(o *source) setting.Value { return setting.Word(&o.csv.Part) }),
-		only("csv, events", "header", "whether tables begin with a header: yes, no or auto (default auto)",
+		only("csv, events, triples", "header", "whether tables and files of triples begin with a header: yes, no or auto (default auto)",
 			func(o *source) setting.Value { return setting.Word(&o.csv.Header) }),
 		only("csv, events", "one_id_space", "both columns number the same nodes, though they look like users and items numbered apart",
 			func(o *source) setting.Value { return setting.Bool(&o.csv.OneSpace) }),
@@ -130,6 +130,8 @@ var sourceRows = slices.Concat(
 			func(o *source) setting.Value { return setting.Word(&o.mag240m.FullFeatures) }),
 		only("mag240m", "row_order", "order of types in {full_features}: paper,author,institution or author,institution,paper",
 			func(o *source) setting.Value { return setting.Word(&o.mag240m.RowOrder) }),
+		only("triples", "unseen", "held-out triples of entities that no training triple has: keep or drop (default keep)",
+			func(o *source) setting.Value { return setting.Word(&o.triples.Unseen) }),
 		only("triples", "literals", "what literals become: node; or drop, which leaves out their triples (default node)",
 			func(o *source) setting.Value { return setting.Word(&o.triples.Literals) }),
 	),

@@ -6,6 +6,9 @@
 // Where a folder has files called train, valid and test, the latter two are held out: see
 // [ingest.Relation]. Otherwise a folder's .nt files are one graph.
 //
+// Text may have its columns in another order, or more of them: see Options.Columns. Triples of ids
+// take the names from the dictionaries of OpenKE, DGL-KE and LibKGE beside them.
+//
 // Relations are called by the last part of their IRI, or by their text made a safe name; relations
 // that come to the same name are told apart by a number. Entities keep their texts: an IRI without
 // its angle brackets, a blank node, a literal as it is written, with quotes, language and type; a

@@ -17,6 +17,9 @@ type file struct {
 	path string
 	part ingest.Part
 	nt   bool
+	ids  bool // its triples are of ids, which a dictionary has
+	// counted: it is OpenKE's, whose first line counts, and whose columns are head, tail, relation.
+	counted bool
 }
 
 // kindOf returns a name's stem and extension, without the extension of its compression.
@@ -26,8 +29,17 @@ func kindOf(name string) (stem, kind string) {
 	return strings.TrimSuffix(name, kind), kind
 }
 
-// stems of the files that are parts, by part.
-var stems = [3][]string{{"train"}, {"valid", "validation", "dev"}, {"test"}}
+// ways are the names of the files that are parts, the first that a folder has.
+var ways = []struct {
+	stems   [3][]string // by part
+	kinds   []string
+	ids     bool
+	counted bool
+}{
+	{[3][]string{{"train"}, {"valid", "validation", "dev"}, {"test"}}, []string{".txt", ".tsv", ".nt"}, false, false},
+	{[3][]string{{"train2id"}, {"valid2id"}, {"test2id"}}, []string{".txt"}, true, true},       // OpenKE
+	{[3][]string{{"train"}, {"valid", "validation"}, {"test"}}, []string{".del"}, true, false}, // LibKGE
+}
 
 // findFiles finds the triples of a file or folder, and whether some of them are held out. A part
 // may be an empty file, whose name is among empty.
@@ -38,7 +50,7 @@ func findFiles(path string) (files []file, parted bool, empty []string, err erro
 	}
 	if !info.IsDir() {
 		_, kind := kindOf(path)
-		return []file{{path, ingest.Train, kind == ".nt"}}, false, nil, lines.RefusePointer(path)
+		return []file{{path: path, nt: kind == ".nt"}}, false, nil, lines.RefusePointer(path)
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -51,11 +63,20 @@ func findFiles(path string) (files []file, parted bool, empty []string, err erro
 	slices.SortFunc(names, lines.Natural)
 	var there [3]bool
 	held := false
-	for p, all := range stems {
+	way := 0
+	for i, w := range slices.Backward(ways) {
+		if slices.ContainsFunc(names, func(name string) bool {
+			stem, kind := kindOf(name)
+			return slices.Contains(w.stems[ingest.Train], stem) && slices.Contains(w.kinds, kind)
+		}) {
+			way = i
+		}
+	}
+	for p, all := range ways[way].stems {
 		before := ""
 		for _, name := range names {
 			stem, kind := kindOf(name)
-			if !slices.Contains(all, stem) || kind != ".txt" && kind != ".tsv" && kind != ".nt" {
+			if !slices.Contains(all, stem) || !slices.Contains(ways[way].kinds, kind) {
 				continue
 			}
 			if there[p] {
@@ -67,7 +88,7 @@ func findFiles(path string) (files []file, parted bool, empty []string, err erro
 				continue
 			}
 			held = held || ingest.Part(p) != ingest.Train
-			files = append(files, file{filepath.Join(path, name), ingest.Part(p), kind == ".nt"})
+			files = append(files, file{filepath.Join(path, name), ingest.Part(p), kind == ".nt", ways[way].ids, ways[way].counted})
 		}
 	}
 	if len(files) > 0 && !there[ingest.Train] {
@@ -76,7 +97,7 @@ func findFiles(path string) (files []file, parted bool, empty []string, err erro
 	if len(files) == 0 {
 		for _, name := range names {
 			if _, kind := kindOf(name); kind == ".nt" {
-				files = append(files, file{filepath.Join(path, name), ingest.Train, true})
+				files = append(files, file{path: filepath.Join(path, name), nt: true})
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/zeebo/xxh3"
@@ -26,6 +27,14 @@ type parser struct {
 	cells [][]byte
 	// begun is true once by is known.
 	begun bool
+
+	layout  layout              // zero: head, relation, tail, or as a header says
+	header  Header              // default HeaderAuto
+	left    func(header string) // is told of a header that is left out; nil: nobody is
+	ruled   bool                // the last line was a header
+	counted bool                // the first line may be the number of triples
+	says    string              // the number; "" where there is none
+	triples int64
 }
 
 // next is the next triple; nil at the end.
@@ -33,6 +42,9 @@ func (p *parser) next() (*triple, error) {
 	for {
 		line, err := p.in.Next()
 		if err == io.EOF {
+			if n, bad := strconv.ParseInt(p.says, 10, 64); p.says != "" && (bad != nil || n != p.triples) {
+				return nil, p.in.Errorf("the first line says %s triples, and the file has %d; is it complete?", lines.Clip([]byte(p.says)), p.triples)
+			}
 			return nil, nil
 		}
 		if err != nil {
@@ -50,33 +62,20 @@ func (p *parser) next() (*triple, error) {
 			}
 			return p.statement(line)
 		}
+		if p.skips(line) {
+			continue
+		}
+		p.triples++
 		return p.columns(line)
 	}
 }
 
-// columns reads head, relation and tail.
-func (p *parser) columns(line []byte) (*triple, error) {
-	if !p.begun {
-		p.begun = true
-		if bytes.IndexByte(line, '\t') >= 0 {
-			p.by = '\t'
-		}
+// checkName refuses a name that is empty or too long.
+func (p *parser) checkName(column int, name []byte) error {
+	if len(name) == 0 || len(name) > ingest.MaxIDBytes {
+		return p.in.ErrorIn(column+1, "it has %d bytes; names have 1 to %d", len(name), ingest.MaxIDBytes)
 	}
-	cells, few := lines.Cells(p.cells[:0], line, p.by)
-	p.cells = cells
-	if len(cells) != 3 {
-		more := ""
-		if !few {
-			more = "more than "
-		}
-		return nil, p.in.Errorf("found %s%d columns; a triple has three, head, relation and tail, between tabs or blanks", more, len(cells))
-	}
-	for i, cell := range cells {
-		if len(cell) == 0 || len(cell) > ingest.MaxIDBytes {
-			return nil, p.in.ErrorIn(i+1, "it has %d bytes; names have 1 to %d", len(cell), ingest.MaxIDBytes)
-		}
-	}
-	return &triple{head: cells[0], relation: cells[1], tail: cells[2]}, nil
+	return nil
 }
 
 // statement reads a line of N-Triples (W3C Recommendation of 2014): subject, predicate, object and

@@ -29,9 +29,31 @@ const (
 	LiteralsDrop Literals = "drop" // the triple is left out
 )
 
+// Header selects what the first line of a text file is.
+type Header string
+
+const (
+	HeaderAuto Header = "auto" // a header if it names head, relation and tail, or subject, predicate and object
+	HeaderYes  Header = "yes"
+	HeaderNo   Header = "no"
+)
+
+// Unseen selects what happens to held-out triples of an entity that no training triple has.
+type Unseen string
+
+const (
+	UnseenKeep Unseen = "keep"
+	UnseenDrop Unseen = "drop"
+)
+
 // Options configure the reading; the zero value works.
 type Options struct {
 	Literals Literals // default LiteralsNode
+	// Columns names the columns of text files: head, relation and tail in the order of the file,
+	// and any other word for a column that is left out. Default: that order, or as a header says.
+	Columns []string
+	Header  Header // default HeaderAuto
+	Unseen  Unseen // default UnseenKeep
 	// Memory bounds the texts of entities, if labels need them, to a quarter of it, and the triples
 	// that are held of a small graph to a sixteenth. Default 1 GiB.
 	Memory int64
@@ -43,6 +65,16 @@ type Options struct {
 func (o Options) Validate() error {
 	if o.Literals != "" && o.Literals != LiteralsNode && o.Literals != LiteralsDrop {
 		return fmt.Errorf("{literals} %q: choose node or drop", o.Literals)
+	}
+	if !slices.Contains([]Header{"", HeaderAuto, HeaderYes, HeaderNo}, o.Header) {
+		return fmt.Errorf("{header} %q: choose yes, no or auto", o.Header)
+	}
+	if !slices.Contains([]Unseen{"", UnseenKeep, UnseenDrop}, o.Unseen) {
+		return fmt.Errorf("{unseen} %q: choose keep or drop", o.Unseen)
+	}
+	if len(o.Columns) > 0 {
+		_, err := parseColumns(o.Columns)
+		return err
 	}
 	return nil
 }
@@ -60,8 +92,10 @@ type Source struct {
 	names     []string  // of entities, where there are tables of labels
 	labels    *labels
 	kept      *kept // nil: there are too many
-	remarks   []string
-	schema    *ingest.Schema // nil until the first call of Schema
+	dictionaries
+	unseen  map[string]bool // entities that held-out triples alone have
+	remarks []string
+	schema  *ingest.Schema // nil until the first call of Schema
 }
 
 var _ ingest.Source = (*Source)(nil)
@@ -115,6 +149,13 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 		known = &entities{rows: map[string]uint32{}, room: s.o.Memory / 4}
 	}
 	s.kept = &kept{of: map[string]*keptRelation{}, room: s.o.Memory / 16}
+	if err := s.openDictionaries(); err != nil {
+		return nil, err
+	}
+	if err := s.findUnseen(ctx); err != nil {
+		return nil, err
+	}
+	tails, triples := map[string]bool{}, int64(0)
 	err := s.each(ctx, func(f int, t *triple) error {
 		if t.literal {
 			literals++
@@ -130,16 +171,23 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 		if s.kept != nil && !s.kept.add(t, f) {
 			s.kept = nil
 		}
+		if triples++; len(tails) <= maxRelations && !s.files[f].nt {
+			tails[string(t.tail)] = true
+		}
 		if n, ok := counts[string(t.relation)]; ok || len(counts) < maxRelations {
 			counts[string(t.relation)] = n + 1
 			return nil
 		}
-		return fmt.Errorf("%s: more than %d relations; they are the second of three columns: is it another graph's format?", s.path, maxRelations)
+		return fmt.Errorf("%s: more than %d relations; they are the second of three columns: is it another graph's format? {columns} names the columns, as in head,tail,relation", s.path, maxRelations)
 	})
 	if err != nil {
 		return nil, err
 	}
 	s.relations = slices.Sorted(maps.Keys(counts))
+	if n := len(counts); len(s.o.Columns) == 0 && !s.files[0].nt && n > 2 && 2*int64(n) > triples && len(tails) < n {
+		s.remarks = append(s.remarks, fmt.Sprintf("%d triples have %d relations and %d tails, so the third column looks like the relation: "+
+			"if it is, say {columns} head,tail,relation", triples, n, len(tails)))
+	}
 	words, err := s.followedWords()
 	if err != nil {
 		return nil, err
@@ -180,7 +228,7 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 	if schema.Identity, err = ingest.Files(paths...); err != nil {
 		return nil, err
 	}
-	schema.Identity += string(s.o.Literals)
+	schema.Identity += string(s.o.Literals) + strings.Join(s.o.Columns, ",") + string(s.o.Header+Header(s.o.Unseen))
 	return schema, nil
 }
 
@@ -246,7 +294,7 @@ func (s *Source) eachIn(ctx context.Context, f *file, visit func(t *triple) erro
 		return err
 	}
 	defer in.Close()
-	p := parser{in: in, nt: f.nt}
+	p := s.parserOf(in, f)
 	for n := 0; ; n++ {
 		if n%checkEvery == 0 && ctx.Err() != nil {
 			return fmt.Errorf("%s: %w", f.path, ctx.Err())
@@ -254,6 +302,12 @@ func (s *Source) eachIn(ctx context.Context, f *file, visit func(t *triple) erro
 		t, err := p.next()
 		if err != nil || t == nil {
 			return err
+		}
+		if err := s.dictionaries.translate(&p, t); err != nil {
+			return err
+		}
+		if f.part != ingest.Train && s.o.Unseen == UnseenDrop && (s.unseen[string(t.head)] || s.unseen[string(t.tail)]) {
+			continue
 		}
 		if err := visit(t); err != nil {
 			return err
