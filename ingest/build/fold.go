@@ -249,7 +249,7 @@ func (c *combiner) fold(runs []extsort.Run) (*merged, error) {
 	}
 	width := g.Width
 	c.items, c.records, c.lengths = c.items[:0], c.records[:0], c.lengths[:0]
-	base, list := g.List, g.List
+	base := g.List
 	if c.any { // the held edge comes first
 		base = uint32(c.last >> 32)
 		c.items, c.records = append(c.items, uint32(c.last)), append(c.records, c.held...)
@@ -265,7 +265,7 @@ func (c *combiner) fold(runs []extsort.Run) (*merged, error) {
 	}
 	i, k := 0, 0
 	for l, n := range g.Lengths {
-		list = g.List + uint32(l)
+		list := g.List + uint32(l)
 		iEnd, kEnd := i+int(n), k
 		if len(runs) > 1 {
 			kEnd = k + int(r.Lengths[l])

@@ -253,13 +253,14 @@ func topLevel(t *tokens, visit func(key string, kind byte) error) error {
 	} else if kind != '{' {
 		return t.errorf("it does not start with {, as node-link JSON does")
 	}
-	err := eachKey(t, func(kind byte) error {
+	err := eachKey(t, func(byte) error {
 		raw, err := t.unquoted()
 		if err != nil {
 			return err
 		}
 		key := string(raw)
-		if kind, err = t.value(); err != nil {
+		kind, err := t.value()
+		if err != nil {
 			return err
 		}
 		return visit(key, kind)

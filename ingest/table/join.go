@@ -21,7 +21,6 @@ type joined struct {
 	nodes
 	memory int64 // most bytes of rows
 	rows   []joinedRow
-	bytes  int64
 	read   bool // some reading has marked the rows that it found
 }
 

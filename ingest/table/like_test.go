@@ -143,9 +143,8 @@ func TestLikeRelations(t *testing.T) {
 	const spec = "edges: [{type: 'a:*:a', files: e.csv, src: x, dst: y, relation_column: r, features: [how], categorical: [how]}]\n"
 	dir := files{"s.yaml": spec, "e.csv": "x,y,r,how\n0,1,met at,well\n1,2,likes,badly\n2,0,met at,\n"}.write(t)
 	l := learnt(t, dir)
-	for _, of := range []store.RelationEncoding{{Relation: "a__met_at__a", From: "met at"}, {Relation: "a__likes__a"}, {Relation: "a__rev_likes__a", ReverseOf: "a__likes__a"}} {
-		l.Encodings.Relations = append(l.Encodings.Relations, of)
-	}
+	l.Encodings.Relations = append(l.Encodings.Relations, store.RelationEncoding{Relation: "a__met_at__a", From: "met at"},
+		store.RelationEncoding{Relation: "a__likes__a"}, store.RelationEncoding{Relation: "a__rev_likes__a", ReverseOf: "a__likes__a"})
 	dir = files{"s.yaml": spec, "e.csv": "y,how,r,x\n1,badly,met at,0\n"}.write(t)
 	g, err := read(dir, Options{Like: l})
 	require.NoError(t, err)

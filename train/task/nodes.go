@@ -116,7 +116,7 @@ type Nodes struct {
 	all          answersOf       // of the seeds of all workers, in the newest step
 	answers      sameness        // of the measurement under way
 	reporter     *metric.Reporter
-	constant     string          // see Constant
+	constant     string // see Constant
 
 	answersOf           // of the newest step, or of a measurement
 	before    answersOf // of the step before, which the backend may still be computing
