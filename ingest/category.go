@@ -235,7 +235,7 @@ func (c *Category) Of(t Token) (int32, error) {
 	return id, nil
 }
 
-// Unknown reports whether t is none of the names, which are known by now.
+// Unknown reports whether t is none of the names. The names must be settled, or known beforehand.
 func (c *Category) Unknown(t Token) bool {
 	_, ok := c.ids[string(t.Text)]
 	return !c.direct && !ok

@@ -11,10 +11,10 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Follow returns a Source that gives src, which is at path, in the terms of another dataset.
-// Relations come in l's order, those that src lacks without edges, and classes have the numbers
-// that they have in l, by name. Its Schema refuses tables whose columns differ from l's, and
-// relations and classes that l does not have.
+// Follow returns a Source that reads src, which is at path, with the relations and classes of
+// another dataset. Relations come in l's order; a relation that src lacks has no edges. Classes are
+// matched by name, and have their numbers in l. Its Schema refuses tables whose columns differ from
+// l's, and relations and classes that l does not have.
 func Follow(src Source, path string, l *Like) Source {
 	return &follower{Source: src, path: path, like: l}
 }
@@ -35,9 +35,9 @@ type follower struct {
 // classMap gives the number of a class in the dataset to follow.
 type classMap struct {
 	label   int       // of the source
-	known   *Category // names there, for numbers of the source that have no names; nil: by numbers
-	numbers []int32   // by the source's class, where classes have names; nil: by known
-	largest int32     // class there
+	known   *Category // l's names, to look up a source's numbers by; nil: l has no names
+	numbers []int32   // l's class, by class of the source; nil: the source has no names
+	largest int32     // l's largest class
 }
 
 // Schema implements [Source].

@@ -249,12 +249,13 @@ type Backend interface {
 	// k one a source. EdgeDotGrad adds to dq in the order of Nbr, and to dk in the order of RevDst.
 	EdgeDot(dst, q, k Tensor, g Adjacency, scale float32)
 	EdgeDotGrad(dq, dk, ddst, q, k Tensor, g Adjacency, scale float32)
-	// EdgeDistance computes dst[e] = scale · the distance of q[i] and k[Nbr[e]] for the edges e of
-	// every destination i: the sum over columns of |q-k| or, with complex, the sum of √(re² + im²)
-	// over the complex numbers of q-k, whose real parts are in the first half of the columns and
-	// whose imaginary parts in the second. dst is a tensor of edges of one column. EdgeDistanceGrad
-	// adds to dq in the order of Nbr, and to dk in the order of RevDst; two equal numbers add
-	// nothing. Squares are float32: beyond 1e19 they overflow.
+	// EdgeDistance computes dst[e] = scale · distance(q[i], k[Nbr[e]]) for the edges e of every
+	// destination i. dst is a tensor of edges of one column. The distance is the sum over columns
+	// of |q-k|. With complex it is the sum of √(re² + im²) over the complex numbers of q-k; the
+	// first half of the columns has the real parts, the second half the imaginary parts.
+	// EdgeDistanceGrad adds to dq in the order of Nbr, and to dk in the order of RevDst. Two equal
+	// numbers have a gradient of 0. Squares are float32, so they overflow if a difference exceeds
+	// 1e19.
 	EdgeDistance(dst, q, k Tensor, g Adjacency, complex bool, scale float32)
 	EdgeDistanceGrad(dq, dk, ddst, q, k Tensor, g Adjacency, complex bool, scale float32)
 	// EdgeSoftmaxOf computes for every destination and head the softmax of scores over its edges in

@@ -92,8 +92,8 @@ func (c *CPU) EdgeDistance(dst, q, k Tensor, g Adjacency, complex bool, scale fl
 	})
 }
 
-// EdgeDistanceGrad implements [Backend]. A distance is the same from either row, and so is its
-// gradient by either: both are sums over the lists of a row.
+// EdgeDistanceGrad implements [Backend]. The distance is symmetric, so edgeDistanceGrad computes
+// both gradients: dq over the lists of destinations, and dk over the reverse lists of sources.
 func (c *CPU) EdgeDistanceGrad(dq, dk, ddst, q, k Tensor, g Adjacency, complex bool, scale float32) {
 	const op = "EdgeDistanceGrad"
 	checkEdgeDistanceGrad(dq, dk, ddst, q, k, g, complex)

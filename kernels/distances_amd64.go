@@ -15,9 +15,9 @@ type (
 	) uint64
 )
 
-// distances is EdgeDistance, of rows of numbers columns or, where they are complex, of twice as
-// many. It returns false where the plain function must run instead: to find an error, or because a
-// row is too wide.
+// distances computes EdgeDistance. A row has cols columns, which hold so many numbers: complex ones
+// take two columns each. It returns false if the plain function must run instead: because a row is
+// empty or too wide, or to panic at an argument that is wrong.
 func (f distanceFunc) distances(dst, q, k []float32, cols, numbers int, start, end, nbr []uint32, scale float32) bool {
 	if numbers == 0 || cols > stripeCols || len(k) < cols || len(q) < len(start)*cols || len(dst) < len(nbr) {
 		return false

@@ -20,8 +20,8 @@ type Graph struct {
 	blocks   blocks
 	path     string
 	files    [2]SectionFile // of offsets and neighbours
-	// shared is set if the graph shares its sections. offsets then are the starts of its lists, and
-	// one more, as numbers of the section's edges.
+	// shared is set if the graph shares its sections. offsets then has the number of the first edge
+	// of each list, counted in the shared section, and at its end the number behind the last edge.
 	shared *sharedLists
 }
 

@@ -147,6 +147,10 @@ func (m *Manifest) checkShared(nodes map[string]int64) (errs []error) {
 		if r.EdgeSplit == nil {
 			continue
 		}
+		if l.Valid == nil || l.Test == nil {
+			fail("relation %s: it holds edges out, and the sections that it shares have none", r.Key())
+			continue
+		}
 		for p, part := range r.EdgeSplit.parts() {
 			if part.Edges < 0 || part.Edges > l.held[p] {
 				fail("relation %s: %d held-out edges do not fit into the sections that it shares", r.Key(), part.Edges)
@@ -200,7 +204,7 @@ func (s *sharedLists) node(k int) NodeID {
 	return s.nodes[k]
 }
 
-// find returns the first list of node v or a later one.
+// find returns the index of node v's list. If v has no list, it returns the index of the next one.
 func (s *sharedLists) find(v NodeID) (k int, has bool) {
 	k = sort.Search(len(s.nodes), func(k int) bool { return s.node(k) >= v })
 	return k, k < len(s.nodes) && s.nodes[k] == v
@@ -246,9 +250,9 @@ func (g *Graph) sharedOwner(e int64) NodeID {
 	panic(g.corrupt(g.shared.of.Starts.Path, -1, fmt.Errorf("no list of %s has edge %d", g.Relation.Key(), e)))
 }
 
-// Lists yields the nodes that have in-neighbours, ascending, with these. It takes the time of the
-// edges where relations share sections, and else of the nodes. It panics as Neighbors does, and
-// lends what Neighbors lends.
+// Lists yields each node that has in-neighbours, and its list, ascending by node. If the graph
+// shares sections, it visits the lists alone, else all nodes. It panics as Neighbors does, and the
+// lists are borrowed as in Neighbors.
 func (g *Graph) Lists() iter.Seq2[NodeID, []NodeID] {
 	return func(yield func(NodeID, []NodeID) bool) {
 		if g.shared == nil {

@@ -97,8 +97,8 @@ func readOffsets(ctx context.Context, g *store.Graph, r *disk.Reader) (_ *offset
 	return o, t, nil
 }
 
-// packShared fills the lines of a graph that shares its files, whose lists are found by node. It
-// takes n offsets at a time.
+// packShared fills the lines of a graph that shares its files. No file has an offset for each node
+// of such a graph, so packShared asks the graph for n offsets at a time.
 func (o *offsets) packShared(ctx context.Context, g *store.Graph, n int) error {
 	starts, b := make([]uint64, n), make([]byte, 0, n*fileEntry)
 	for at := 0; at <= g.Nodes(); at += n {

@@ -45,8 +45,9 @@ func commandNames(root *cobra.Command) (names []string) {
 	return names
 }
 
-// nearPath ends the message of an error about an argument that is a path, and is not there, with
-// the path that it may stand for. args are the arguments of the command.
+// nearPath returns the end of an error message about a path that does not exist: a question that
+// names the nearest path that exists. The path must be one of args, the arguments of the command.
+// It returns "" if no path is near.
 func nearPath(message string, args []string) string {
 	for _, arg := range args {
 		path := filepath.Clean(arg)

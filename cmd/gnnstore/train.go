@@ -23,6 +23,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/live"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/optim"
 	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/run"
 )
@@ -163,7 +164,22 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 // complete finishes the options of a fresh run.
 func (o *trainOptions) complete() error {
 	o.modelGiven = o.given.Given("model")
-	return errors.Join(o.Complete(o.given), o.parseListen())
+	return errors.Join(o.Complete(o.given), o.parseListen(), o.checkParts())
+}
+
+// checkParts refuses a part of the memory that is larger than the whole.
+func (o *trainOptions) checkParts() error {
+	var errs []error
+	for _, part := range []struct {
+		key   string
+		bytes int64
+	}{{"topology_bytes", o.TopologyBytes}, {"host_bytes", o.Cache.HostBytes}, {"batch_bytes", o.BatchBytes}} {
+		if o.MemoryBytes > 0 && part.bytes > o.MemoryBytes {
+			errs = append(errs, fmt.Errorf("{%s} %s: it is a part of {memory_bytes}, which is %s; give less, or auto",
+				part.key, size(part.bytes), size(o.MemoryBytes)))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (o *trainOptions) parseListen() error {
@@ -239,9 +255,10 @@ func (o *trainOptions) open(stderr io.Writer, path string, g *dist.Group) (*stor
 	return ds, err
 }
 
-// chooseTask takes links if no task was given and the dataset has no labels, but links that are
-// held out. Of links of several relations within one type it takes no network, unless options of
-// one were given: then all of them are learnt together. It sets the flags, as a user would have.
+// chooseTask chooses --task link if no task was given and the dataset has held-out links but no
+// labels. For links of several relations within one node type it also chooses --layers 0, which
+// learns all of them together, unless an option of a network was given. It sets these flags as if
+// the user had given them.
 func (o *trainOptions) chooseTask(f *pflag.FlagSet, path string) error {
 	given := o.given.Given
 	if o.Streams() || given("task") && o.Task != run.LinkTask {
@@ -694,11 +711,13 @@ func printEnded(w io.Writer, r *run.Result) {
 		if a.Ended != "" {
 			fmt.Fprintln(w, clean(a.Ended))
 		}
-	case r.Status != run.Done || best == 0 || epochs < 2:
+	case r.Status != run.Done || best == 0 || epochs <= r.Options.EvalEvery:
+	case best == epochs && r.Options.Schedule.Kind == optim.Cosine: // its length cannot change
 	case best == epochs:
 		printf(w, "the last epoch is the best, so more may be better: gnnstore train --resume --run %s --epochs %d\n", r.Run, 2*epochs)
 	case epochs-best >= longWait:
-		printf(w, "%d epochs after the best one brought nothing: --patience %d would have ended them\n", epochs-best, longWait/4)
+		patience := longWait / 4 / max(1, r.Options.EvalEvery) // evaluations
+		printf(w, "%d epochs after the best one brought nothing: --patience %d would have ended them\n", epochs-best, max(1, patience))
 	}
 }
 

@@ -40,8 +40,8 @@ func (s *Source) compressed(prefix string) (*edges, error) {
 	return e, nil
 }
 
-// sparseParts finds features whose CSR or CSC arrays have keys of their own, as x_indptr,
-// x_indices, x_data and x_shape; nil without.
+// sparseParts finds a sparse matrix of features that is stored as several arrays: x_indptr,
+// x_indices, x_shape, and perhaps x_data. It returns nil if there is none.
 func (s *Source) sparseParts(prefix, given string) (*array, error) {
 	names := xNames
 	if given != "" {
@@ -154,7 +154,8 @@ func (s *Source) format(key string) (string, error) {
 	return name[0], nil
 }
 
-// fits holds the form of a matrix against the number of nodes that its edges come from and go to.
+// fits checks the shape of a matrix against the numbers of source and destination nodes. A type
+// whose number of nodes is not known yet takes it from the matrix.
 func (e *edges) fits(src, dst *nodeType) error {
 	n, from := e.dims, e.sized
 	if e.sized != "" && (n[0] < 0 || n[1] < 0 || src == dst && n[0] != n[1]) {

@@ -6,9 +6,9 @@
 // node_features, features; y, labels; train_mask, train_idx and so on; num_nodes; edge_weight,
 // edge_attr; adj_t, adj. A .pt may hold a tensor, a dict of them, or a Data or HeteroData of
 // PyTorch Geometric, alone or as its data sets keep one. What is left over is named in
-// Schema.Skipped. An array by the right name that is not read is an error, which has its type and
-// the line of Python that converts it; features are missing then, with that reason, and weights are
-// skipped.
+// Schema.Skipped. If an array has the right name but a type that cannot be read, that is an error.
+// It names the type, and a line of Python that converts the array. Features and weights are left
+// out instead, and the Schema has the reason.
 //
 //	edges     (2, E), sources above destinations, or (E, 2), in either order of bytes and of memory; (2, 2) may be both, and
 //	          Options.Layout decides, but for edge_index in a .pt, which is (2, E)
@@ -32,10 +32,11 @@
 // else one more than the largest id, for which the edges are read once more. A contradiction is an
 // error of one line.
 //
-// Memory: a quarter of the ingest's for the values of Python objects, as for their pickle; two
-// chunks, 1.5 MiB, for what lies in the order in which it is read; 18 MiB for each array that does
-// not, two at a time; 64 MiB when it is compressed as well, and larger ones are refused or,
-// features, read once for every 64 MiB. So are sparse features whose rows do not ascend.
+// Memory: the values of Python objects take up to a quarter of the ingest's memory, and so does
+// their pickle. An array that is stored in the order of reading takes two chunks, 1.5 MiB. An array
+// in another order takes 18 MiB, and two of them are read at a time. If such an array is compressed
+// as well, it takes 64 MiB; a larger one is refused, but features are read once for every 64 MiB.
+// Sparse features whose rows do not ascend are read once for every 64 MiB of dense rows.
 //
 // # Why not guess more
 //

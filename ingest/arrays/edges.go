@@ -22,9 +22,9 @@ type edges struct {
 	bounds   *array // where the rows of a CSR matrix begin, one more than there are
 	dense    *array // all of an adjacency matrix; count is -1 until its entries are counted
 	dims     [2]int64
-	sized    string // where dims stand, sources before destinations; "": there are none
+	sized    string // array that gives dims (sources, destinations), for messages; "": none does
 	data     *array // values of a matrix; may be nil
-	whole    bool   // a matrix in one value: values that are all 1 are no weights
+	whole    bool   // the matrix is one object: if all its values are 1, they are no weights
 	ones     bool   // values of the dense matrix are all 1
 	inward   bool   // rows are destinations
 	weight   *array // a value of each edge; may be nil
@@ -99,8 +99,8 @@ func (s *Source) findEdges(prefix string) (*edges, error) {
 		s.bag.path, s.found(), strings.Join(edgeNames[:3], ", "), endNames[0][0], endNames[0][1])
 }
 
-// adjacency is edges in a matrix that has a row and a column for each node, sparse or dense, or in
-// an array of two rows or two columns.
+// adjacency reads edges from a matrix with a row and a column for each node, sparse or dense. It
+// leaves an array of two rows or two columns to the method matrix.
 func (s *Source) adjacency(a *array) (*edges, error) {
 	named := slices.Contains(matrixNames, last(a.key))
 	square := len(a.Shape) == 2 && a.Shape[0] == a.Shape[1] && (named || a.Shape[0] != 2)

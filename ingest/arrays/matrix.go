@@ -35,7 +35,7 @@ func isMatrix(o *pickle.Object) bool {
 // matrixOf reads the form of a sparse matrix.
 func matrixOf(name, key string, o *pickle.Object) (*matrix, error) {
 	m := &matrix{name: name, key: key}
-	var parts [4]any // of COO rows, columns; of CSR and CSC bounds, inner indices; values, shape
+	var parts [4]any // rows and columns (COO) or bounds and inner indices; then values and shape
 	x := last(key)
 	form, line := "a "+o.Class, fmt.Sprintf("%s = %s.tocsr()", x, x)
 	switch {
@@ -145,7 +145,7 @@ func matrixOf(name, key string, o *pickle.Object) (*matrix, error) {
 	return m, nil
 }
 
-// array is the matrix as an array that has its shape, and no numbers.
+// array returns an array that stands for the matrix. It has the matrix's shape, but no numbers.
 func (m *matrix) array() *array {
 	h := npy.Header{Descr: "sparse " + m.format, Type: npy.Type{Kind: npy.Opaque, Size: 1}, Shape: m.dims[:]}
 	return &array{View: &npy.View{Header: h}, key: m.key, name: m.name, matrix: m}
@@ -171,8 +171,7 @@ func viewOf(v any) *npy.View {
 
 func isVector(v *npy.View) bool { return v != nil && len(v.Shape) == 1 && v.Type.Number() }
 
-// edges are the entries of a matrix: an entry (i, j) is i→j, or j→i where the matrix is turned
-// round.
+// edges returns the entries of a matrix as edges: entry (i, j) is i→j, or j→i if turned is set.
 func (m *matrix) edges(turned bool) *edges {
 	part := func(v *npy.View, what string) *array {
 		if v == nil {

@@ -62,7 +62,8 @@ func unreadType(key, name string, h npy.Header) *unread {
 	return u
 }
 
-// room takes bytes of the memory that values made of Python objects may have.
+// room reserves n bytes for values that are made of Python objects. It returns an error if these
+// values take more than a quarter of the memory.
 func (b *bag) room(n int64) error {
 	if b.held += n; b.held > pickle.Share(b.memory) {
 		return fmt.Errorf("the numbers and texts in its Python objects take more than %d MiB, a quarter of {memory}; raise {memory}, or save arrays of numbers", pickle.Share(b.memory)>>20)
@@ -131,8 +132,8 @@ func (b *bag) list(key, name string, items []any) (*array, error) {
 	return b.objects(key, name, npy.Header{Descr: "Python objects", Shape: []int64{int64(len(items))}}, items)
 }
 
-// objects makes an array of Python objects one of what all of them are: numbers, texts, or rows of
-// numbers. None is NaN, or the empty text.
+// objects converts an array of Python objects to an array of numbers, of texts, or of rows of
+// numbers. All objects must be of one family. None becomes NaN, or the empty text.
 func (b *bag) objects(key, name string, h npy.Header, items []any) (*array, error) {
 	refuse := func(kind, line string) (*array, error) {
 		return nil, &unread{name, h.String(), kind, fmt.Sprintf("%s = %s", last(key), fmt.Sprintf(line, last(key)))}
@@ -165,7 +166,7 @@ func (b *bag) objects(key, name string, h npy.Header, items []any) (*array, erro
 	return b.numeric(key, name, h.Shape, h.Fortran, items)
 }
 
-// family tells objects apart that make different arrays.
+// family is a kind of Python object. Objects of one family make an array together.
 type family int
 
 const (

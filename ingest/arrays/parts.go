@@ -22,7 +22,8 @@ type parts struct {
 	settled  bool
 }
 
-// findPartsOf finds the array that has a part for each node, where no others are the split.
+// findPartsOf finds the array that has a part for each node. others reports whether other arrays
+// hold the split already.
 func (s *Source) findPartsOf(prefix, name string, t *nodeType, others bool) error {
 	given := s.o.Split
 	if given == NoSplit || prefix != "" && given != "" {
@@ -62,7 +63,7 @@ func (s *Source) findPartsOf(prefix, name string, t *nodeType, others bool) erro
 	return nil
 }
 
-// settleParts reads the parts through, and makes splits of those that are some.
+// settleParts reads each array of parts, and makes a split of it if its values are parts.
 func (s *Source) settleParts(ctx context.Context) error {
 	for _, p := range s.parts {
 		if p.settled {

@@ -271,8 +271,8 @@ func (s *Source) pick(prefix, flag, given string, usual []string) (*array, error
 	return nil, nil
 }
 
-// other is the error of something by a usual name that is no array, nil where there is none. One
-// number or text is passed over, but for edges: it may be a graph's, or a remark.
+// other returns an error if key, a usual name, holds something that is no array. It passes over one
+// number or text, which may describe the whole graph, unless edges are wanted.
 func (s *Source) other(key, flag string) error {
 	v, ok := s.bag.others[key]
 	if !ok || flag == weightsFlag {

@@ -143,8 +143,8 @@ func isGraph(v any) bool {
 	return ok && !isMatrix(o) && torch.Fields(o) != nil
 }
 
-// graphs is the number of graphs by the slices that a data set keeps: bounds for every array, of a
-// HeteroData in a dict for each type.
+// graphs returns the number of graphs in a data set. slices holds, for every array, the bounds of
+// the graphs in it; for a HeteroData, the arrays of a type are in a dict.
 func graphs(slices any) (n int64) {
 	d, ok := slices.(*pickle.Dict)
 	if !ok {
@@ -173,8 +173,8 @@ func typeName(name string) bool {
 	return name != "" && !strings.Contains(name, "/") && !strings.Contains(name, "__") && lines.Printable(name)
 }
 
-// stores are the stores of a HeteroData by type, as it keeps them itself, or in one dict as its
-// to_dict gives them; nil where it is none.
+// stores returns the stores of a HeteroData by type. It reads the object itself, or the dict that
+// its to_dict returns. It returns nil if d is no HeteroData.
 func stores(d *pickle.Dict, isHetero bool) (nodes, edges *pickle.Dict) {
 	if d == nil {
 		return nil, nil

@@ -313,10 +313,11 @@ type rowTable struct {
 type tableCache struct {
 	mu     sync.Mutex
 	tables map[extsort.Bucket]*rowTable
+	bytes  int64 // of tables
 }
 
-// keeps reports whether all parts of a dictionary stay in memory: they take half of what tables may
-// take at a time.
+// keeps reports whether a dictionary may stay in memory as a whole: if it takes a quarter of the
+// room at most.
 func (b *builder) keeps(d *dictionary) bool {
 	n := int64(0)
 	for _, bucket := range d.Rows {
@@ -325,9 +326,25 @@ func (b *builder) keeps(d *dictionary) bool {
 	return n*tableBytes <= b.room()/4
 }
 
+// keep puts a part of a dictionary into the cache, unless all of the cache would take more than a
+// quarter of the room.
+func (b *builder) keep(bucket extsort.Bucket, t *rowTable) {
+	b.cached.mu.Lock()
+	defer b.cached.mu.Unlock()
+	bytes := bucket.Bytes / entryBytes * tableBytes
+	if b.cached.tables[bucket] != nil || b.cached.bytes+bytes > b.room()/4 {
+		return
+	}
+	if b.cached.tables == nil {
+		b.cached.tables = map[extsort.Bucket]*rowTable{}
+	}
+	b.cached.tables[bucket] = t
+	b.cached.bytes += bytes
+}
+
 // freeTables drops the parts of dictionaries that are in memory.
 func (b *builder) freeTables(context.Context) error {
-	b.cached.tables = nil
+	b.cached.tables, b.cached.bytes = nil, 0
 	return nil
 }
 
@@ -345,12 +362,7 @@ func (b *builder) load(d *dictionary, part int) (*rowTable, error) {
 	}
 	t, err := b.loadTable(bucket)
 	if err == nil {
-		b.cached.mu.Lock()
-		if b.cached.tables == nil {
-			b.cached.tables = map[extsort.Bucket]*rowTable{}
-		}
-		b.cached.tables[bucket] = t
-		b.cached.mu.Unlock()
+		b.keep(bucket, t)
 	}
 	return t, err
 }

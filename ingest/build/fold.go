@@ -30,8 +30,8 @@ func (p *plan) rule() Duplicates {
 // merges reports whether equal edges of one direction become one.
 func (p *plan) merges() bool { return p.Duplicates != DuplicatesKeep }
 
-// checkDuplicates refuses rules that the values of edges cannot follow, and notes what a rule
-// joins.
+// checkDuplicates refuses a rule that does not suit the values of edges. It notes that a rule
+// applies to all columns.
 func (b *builder) checkDuplicates() error {
 	if b.Duplicates != DuplicatesSum && b.Duplicates != DuplicatesMax && b.Duplicates != DuplicatesMean {
 		return nil
@@ -238,9 +238,9 @@ func (j *joiner) put(held, record []byte) error {
 	return nil
 }
 
-// fold is combine for records with values: equal ones become one by the rule. It holds the last
-// edge back, since the next run may go on with equal ones, and the lists that it returns end with
-// the list of that edge. The next call returns the edge, or finish.
+// fold is combine for records with values: it joins equal edges by the rule. It holds back the last
+// edge, since the next run may begin with an equal one. The next call of fold returns that edge, or
+// finish does. The last list in the result is the list of that edge.
 func (c *combiner) fold(runs []extsort.Run) (*merged, error) {
 	g := &runs[0]
 	var r extsort.Run
@@ -316,7 +316,8 @@ func (c *combiner) fold(runs []extsort.Run) (*merged, error) {
 	return c.folded(base), nil
 }
 
-// finish returns the edge that fold holds back, and the lists behind it; nil when there is none.
+// finish returns the edge that fold holds back, and the empty lists after it. It returns nil if
+// fold holds no edge.
 func (c *combiner) finish() *merged {
 	if !c.folds || !c.any {
 		return nil
@@ -334,8 +335,8 @@ func (c *combiner) folded(base uint32) *merged {
 	return &c.m
 }
 
-// explain words the error of edges that become one and differ. It reads the relation once more for
-// the names of their ends.
+// explain turns an unequal error into a message for the user, and returns other errors as they are.
+// It reads the relation once more to name the ends of the two edges.
 func (b *builder) explain(ctx context.Context, err error) error {
 	var u *unequal
 	if !errors.As(err, &u) {

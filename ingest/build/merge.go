@@ -212,8 +212,8 @@ func (b *builder) sortBuckets(ctx context.Context, f *edgeForm, rel *relation, v
 	return nil
 }
 
-// combiner makes one of equal edges, or counts them, over the runs of a bucket. Where edges are
-// more than their ends, fold makes one of them.
+// combiner merges equal edges, or counts them, over the runs of a bucket. Edges with values are
+// merged by fold.
 type combiner struct {
 	form       edgeForm
 	merge      bool

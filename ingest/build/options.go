@@ -40,7 +40,7 @@ type Duplicates string
 const (
 	DuplicatesKeep  Duplicates = "keep"  // as they are
 	DuplicatesMerge Duplicates = "merge" // become one, and are refused where their values differ
-	// Edges become one as well, with the number of the first, and a value of these:
+	// The others merge equal edges as well. The edge has the number of the first, and this value:
 	DuplicatesFirst Duplicates = "first" // as read
 	DuplicatesSum   Duplicates = "sum"
 	DuplicatesMax   Duplicates = "max"

@@ -249,8 +249,8 @@ func (g *groupWriter) split(i int, split *edgeSplit) error {
 	return nil
 }
 
-// load appends the keys in buckets of a relation's records. With ids, rows become stored ids. keep
-// nil: all of them.
+// load appends the keys of the records in buckets. If src and dst are set, they map rows to stored
+// ids. keep selects keys by their rows; nil keeps all.
 func (g *groupWriter) load(
 	keys []extsort.Key, f *edgeForm, buckets []extsort.Bucket, src, dst []store.NodeID, keep func(rows extsort.Key) bool,
 ) ([]extsort.Key, error) {
@@ -283,7 +283,7 @@ func (g *groupWriter) load(
 	return keys, nil
 }
 
-// notes says of all relations together what is said of each that has sections of its own.
+// notes adds one note for all relations of the group, where other relations have a note each.
 func (g *groupWriter) notes() {
 	if g.again > 0 {
 		g.b.note("%d held-out edges are among the training edges of their relation as well: "+

@@ -115,6 +115,10 @@ func IsNeighbours(text string) (is, metis bool) {
 		return true, true
 	}
 	rows, _ := integerRows(text)
+	rows = slices.DeleteFunc(rows, func(row []int64) bool { return len(row) == 0 }) // blank lines
+	if len(rows) > 2 {
+		rows = rows[1:] // it may have counts
+	}
 	for _, row := range rows {
 		is = is || len(row) != len(rows[0])
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
-// Made is a graph in a file of another format, whose reader makes the text of an edge list and of a
-// table of nodes from it. Both are made anew for every reading. Errors of their Read name the place
-// in the file, and not the file.
+// Made describes a graph in a file of another format. The reader of that format converts the file
+// to the text of an edge list and of a table of nodes, anew for every reading. Errors of their Read
+// name the place in the file, but not the file.
 type Made struct {
 	// Edges opens the edge list, under a header.
 	Edges func() (io.ReadCloser, error)
@@ -52,7 +52,8 @@ func OpenMade(path string, made *Made, o Options) (*Source, error) {
 	return s, nil
 }
 
-// openMade opens a made table. Messages call a row a unit, or each rows together.
+// openMade opens a made table. Messages name a unit and its number, as in edge 7. A unit takes as
+// many rows of the text as each says.
 func openMade(
 	path string, open func() (io.ReadCloser, error), unit string, each int64, edges, numbered bool,
 ) (*table, error) {

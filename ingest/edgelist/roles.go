@@ -78,38 +78,47 @@ func (s *nodeSplit) of(t *table, cells [][]byte) (part int, err error) {
 }
 
 // sampleColumns reads the first rows of a table of nodes, each column apart.
-func (n *nodeTable) sampleColumns() (columns []ingest.ColumnSample, split nodeSplit, overlap, err error) {
+func (n *nodeTable) sampleColumns() (columns []ingest.ColumnSample, err error) {
 	t, err := n.open()
 	if err != nil {
-		return nil, noSplit, nil, err
+		return nil, err
 	}
 	defer t.Close()
 	columns = make([]ingest.ColumnSample, t.columns)
-	split = noSplit
-	if t.header != nil {
-		split.masks = ingest.MaskColumns(t.header)
-	}
 	_, err = t.sample(idRows, func(cells [][]byte) {
 		for i := range min(len(cells), len(columns)) {
 			v, whole := lines.Integer(cells[i])
 			_, err := lines.Float(cells[i], 64)
 			columns[i].Add(cells[i], v, whole, err == nil)
 		}
-		if _, err := split.of(t, cells); err != nil && overlap == nil {
-			overlap = err
-		}
 	})
-	return columns, split, overlap, err
+	return columns, err
 }
 
-// findRoles settles which columns are the label and the split: what the user named, or what is
-// called so and holds such values. Where names and values do not agree, it asks.
+// contradiction returns the first error that the masks of a split have in the first rows, as a node
+// in two of them.
+func (n *nodeTable) contradiction(split nodeSplit) (found, err error) {
+	t, err := n.open()
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	_, err = t.sample(idRows, func(cells [][]byte) {
+		if _, err := split.of(t, cells); err != nil && found == nil {
+			found = err
+		}
+	})
+	return found, err
+}
+
+// findRoles chooses the columns of the label and of the split. It takes the columns that the user
+// named, or else columns with a usual name and fitting values. If the values do not fit, it asks.
 func (n *nodeTable) findRoles(t *table, o *Options) error {
-	columns, masks, overlap, err := n.sampleColumns()
+	columns, err := n.sampleColumns()
 	if err != nil {
 		return err
 	}
-	if err := n.findSplit(t, o, columns, masks, overlap); err != nil {
+	if err := n.findSplit(t, o, columns); err != nil {
 		return err
 	}
 	if n.label >= 0 || n.unlabelled {
@@ -124,7 +133,7 @@ func (n *nodeTable) ask(format string, args ...any) error {
 
 // findSplit takes the columns that {part} names, or that are called as a split and are one.
 func (n *nodeTable) findSplit(
-	t *table, o *Options, columns []ingest.ColumnSample, named nodeSplit, overlap error,
+	t *table, o *Options, columns []ingest.ColumnSample,
 ) error {
 	n.split = noSplit
 	switch {
@@ -138,6 +147,8 @@ func (n *nodeTable) findSplit(
 	isMask := func(i int) bool {
 		return columns[i].All(func(cell []byte) bool { _, ok := ingest.MaskOf(cell); return ok })
 	}
+	named := noSplit
+	named.masks = ingest.MaskColumns(t.header)
 	sure := false // a name says that it is a mask, and not only train, valid or test
 	for part, i := range named.masks {
 		switch {
@@ -150,6 +161,10 @@ func (n *nodeTable) findSplit(
 		}
 	}
 	found := named.columns()
+	overlap, err := n.contradiction(named)
+	if err != nil {
+		return err
+	}
 	titles := strings.Join(t.names(func(i int) bool { return slices.Contains(found, i) }), ",")
 	switch {
 	case len(found) == 0 || !sure && (len(found) == 1 || named.masks[0] < 0):
@@ -279,8 +294,8 @@ func (n *nodeTable) findLabel(t *table, o *Options, columns []ingest.ColumnSampl
 	return nil
 }
 
-// askAlone asks what the only column beside the ids is, where no header tells and it holds small
-// integers.
+// askAlone asks whether the only column beside the ids is a label or a feature. It asks only if
+// there is no header and the column holds small integers.
 func (n *nodeTable) askAlone(t *table, o *Options, columns []ingest.ColumnSample) error {
 	if t.columns != 2 || len(o.Columns) > 0 || o.Features != "" {
 		return nil

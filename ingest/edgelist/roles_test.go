@@ -53,6 +53,15 @@ func TestGivenSplits(t *testing.T) {
 	f(withColumns("train_mask", "1", "0", "0", "1"), "train_mask,,", []int64{5, 8}, nil, nil)
 }
 
+// TestCountIsNoMask: a column of counts that is called test is a feature beside masks.
+func TestCountIsNoMask(t *testing.T) {
+	dir := withColumns("train_mask,val_mask,test", "1,0,7", "0,1,8", "0,0,9", "1,0,5").write(t)
+	g, err := read(dir, Options{Nodes: "n.csv"})
+	require.NoError(t, err)
+	require.Equal(t, []int64{5, 8}, g.Splits[0][ingest.Train].Numbers)
+	require.Equal(t, []int64{6}, g.Splits[0][ingest.Valid].Numbers)
+}
+
 // TestRolesAreAsked: names and values that do not agree are asked about, with an option for each
 // answer, and each of these answers is one.
 func TestRolesAreAsked(t *testing.T) {

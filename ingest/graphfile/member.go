@@ -31,7 +31,7 @@ func openFile(name string) (io.ReadCloser, error) {
 	return unnamed{f, name + ": "}, nil
 }
 
-// unnamed takes the file's name from errors of Read, which who reads it will say.
+// unnamed removes the file's name from errors of Read. The caller adds the name.
 type unnamed struct {
 	io.ReadCloser
 	name string

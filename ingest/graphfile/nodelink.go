@@ -26,7 +26,7 @@ type nodeLink struct {
 type objects struct {
 	key      string // of the list: "nodes"; "" where there is none
 	rows     int64
-	values   int64 // that attributes have, so that rows of few are told
+	values   int64 // in all objects, to find lists whose objects have few of the attributes
 	fields   []field
 	byName   map[string]int
 	identity bool   // the columns begin with the number of the row
@@ -377,7 +377,8 @@ func (l *objects) scan(t *tokens) error {
 	})
 }
 
-// field finds the attribute that a key is, first at the place where it was in other objects.
+// field returns the index of the attribute that the key names. It tries next first, since most
+// objects have their keys in the same order.
 func (l *objects) field(t *tokens, next int) (int, error) {
 	if next < len(l.fields) && string(t.raw) == l.fields[next].name {
 		return next, nil

@@ -8,9 +8,9 @@ import (
 
 // Clock reads the times in one column, in the order of its rows, as float64 seconds: since 1970
 // where they are dates, or counts of a [Unit]. Plain numbers without a unit stay as they are. It
-// refuses a column that mixes these, and times that differ and would be one float. Floats tell
-// microseconds apart. Nanoseconds are rounded, which is found harmless by comparing each with the
-// one before, so that rows must be in the order of time then.
+// refuses a column that mixes these. It also refuses two different times that would become the same
+// float. Microseconds stay distinct. Nanoseconds are rounded: Clock then compares each time with
+// the one before, so the rows must be in the order of time.
 type Clock struct {
 	unit    Unit
 	kind    timeKind // of the first
@@ -72,7 +72,8 @@ func (c *Clock) check(cell []byte, kind timeKind) error {
 	return nil
 }
 
-// number reads a cell that is no date: into t if it is a count of the unit.
+// number reads a cell that is no date. A whole count of the unit goes into t. Any other number is
+// returned as x, and done is true.
 func (c *Clock) number(cell []byte, t *Instant) (x float64, done bool, err error) {
 	if c.unit != 0 {
 		if n, ok := Integer(cell); ok {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// foreign are files that are no tables, by their first bytes: what they are, and what to do
-// instead. FILE is the file's name there.
+// foreign lists files that are no tables, by their first bytes. say names the format and the way
+// to convert the file. FILE in it stands for the file's name.
 var foreign = []struct{ start, say string }{
 	{lfsStart, lfsSay},
 	{"PK\x03\x04", "a zip archive; unpack it first and name the file inside"},
@@ -34,7 +34,8 @@ var foreign = []struct{ start, say string }{
 		"from torch_geometric.utils import from_dgl; torch.save(from_dgl(dgl.load_graphs('FILE')[0][0]), 'graph.pt')\"; then gnnstore ingest pt graph.pt"},
 }
 
-// Graphs in text, by patterns in their first bytes. Their parts that come before are few.
+// foreignText lists graphs in text formats, by patterns in their first bytes. The patterns allow a
+// little text before the keyword.
 var foreignText = []struct {
 	pattern *regexp.Regexp
 	say     string
@@ -98,7 +99,8 @@ func Foreign(name string, head []byte) error {
 	return nil
 }
 
-// named puts the name of a file in its place, where a command line can have it in quotes.
+// named replaces FILE in a text by the name of the file, unless the name needs escapes in a command
+// line.
 func named(say, name string) string {
 	if !Printable(name) || strings.ContainsAny(name, "'\"\\$`: ") {
 		return say

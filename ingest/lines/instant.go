@@ -48,7 +48,8 @@ func At(n int64, unit Unit) (t Instant, ok bool) {
 func (t Instant) Count(unit Unit) (int64, bool) {
 	per := int64(Second / unit)
 	n := t.Sec * per
-	return n + int64(t.Nanos)/int64(unit), n/per == t.Sec && int64(t.Nanos)%int64(unit) == 0
+	sum := n + int64(t.Nanos)/int64(unit)
+	return sum, n/per == t.Sec && sum >= n && int64(t.Nanos)%int64(unit) == 0
 }
 
 // Seconds returns the float nearest to the instant, in seconds since 1970.
@@ -71,8 +72,9 @@ func (t Instant) Seconds() float64 {
 	return x
 }
 
-// distinct reports whether Seconds tells the instant from its neighbours, which are as fine as it
-// is: floats lie 2⁻²⁰ seconds apart below 2³³ seconds, and 2⁻¹⁰ below 2⁴³.
+// distinct reports whether Seconds gives different floats for the instant and for all others of its
+// precision: seconds, milliseconds or microseconds. Floats are at most 2⁻²⁰ seconds apart below 2³³
+// seconds, and 2⁻¹⁰ below 2⁴³.
 func (t Instant) distinct() bool {
 	sec := t.Sec
 	if sec < 0 {

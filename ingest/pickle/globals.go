@@ -293,7 +293,7 @@ func (d *dtype) build(state any) error {
 	return nil
 }
 
-// hold makes an array one of objects, which stand in a list.
+// hold turns a into an array of the Python objects in the list items.
 func (a *Array) hold(shape any, fortran bool, items any) error {
 	sizes, err := dimensions(shape)
 	if err != nil {

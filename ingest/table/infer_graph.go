@@ -293,7 +293,7 @@ func (p *propertyGraph) root(kind int) int {
 	return kind
 }
 
-// merge makes one type of those that a relation begins in, and of those that it ends in.
+// merge makes one type of all source types of a relation, and one of all its destination types.
 func (p *propertyGraph) merge() {
 	for _, t := range p.tables {
 		for _, r := range t.relations {
@@ -394,7 +394,7 @@ func (p *propertyGraph) write(g *guess) {
 	}
 }
 
-// patterns are the texts of labels that begin with the type's.
+// patterns returns the patterns for where that match the labels of the type's nodes.
 func (k *propertyType) patterns() (patterns []string) {
 	for labels := range k.texts {
 		i := strings.Index(labels, k.name)

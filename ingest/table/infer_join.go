@@ -52,8 +52,9 @@ func (t *inferred) masked() bool {
 	return t.masks[0] != nil && (t.masks[1] != nil || t.masks[2] != nil) && !t.overlap
 }
 
-// refersTo returns the node type that a column names nodes of: one that it is called after, if it
-// holds its ids as far as they were sampled. Some may be missing.
+// refersTo returns the node type that a column refers to by its name, or "". If the table of that
+// type was sampled whole, at least half of the column's values must be ids in it. Some cells may be
+// empty.
 func (g *guess) refersTo(c *guessed) string {
 	name := g.typeCalled(c)
 	if name == "" || c.floats+c.lists > 0 || len(c.values) == 0 {
@@ -87,8 +88,8 @@ func isRole(stem string) bool {
 	return slices.Contains(roleWords, stem[strings.LastIndexAny(stem, "_-")+1:])
 }
 
-// scattered reports whether ids tell by themselves that they name the same things: texts, or
-// integers far apart. Ids from 0 on are in every table.
+// scattered reports whether equal ids in two tables mean equal nodes. This holds for texts, and for
+// integers that are far apart. Ids that count from 0 are in every table.
 func (c *guessed) scattered() bool {
 	largest := int64(0)
 	for v := range c.values {
@@ -112,8 +113,8 @@ func (n *inferredNodes) same(other *inferredNodes) bool {
 	return 10*both >= 9*fewer && (named || isRole(n.stem) || isRole(other.stem))
 }
 
-// idsOf returns the column of a table that names each row alone, by ids of another table that tell
-// by themselves what they name; nil without one.
+// idsOf returns the column of a table that holds a different, scattered id in each row, if most of
+// these are ids of another table. It returns nil if there is none.
 func (g *guess) idsOf(t *inferred) *guessed {
 	if len(g.references(t)) > 1 {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 )
 
-// joined is the label or the split of nodes in files of their own, which name the nodes by their
-// ids, in any order. It is in memory while the source is open.
+// joined holds the label or the split of nodes, read from other files. A row of these files names a
+// node by its id, and rows are in any order. joined is in memory while the source is open.
 type joined struct {
 	nodes
 	memory int64 // most bytes of rows

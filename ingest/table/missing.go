@@ -73,8 +73,8 @@ const (
 // maxRare bounds the N of "bucket:N".
 const maxRare = 1 << 30
 
-// unknown reads the rule for categories that are not known, which are the ones of the dataset to
-// follow: one word for all features, or one for each.
+// unknown reads the rule for unknown categories: one word for all features, or one for each. A
+// category is unknown if the dataset to follow lacks it, or if bucket:N leaves it out as rare.
 func (d *document) unknown(o *object, taken map[string]*feature) {
 	set := func(f *feature, w word) {
 		rule, least, rare := strings.Cut(w.text, ":")

@@ -85,7 +85,7 @@ func (f *feature) width() int {
 	return max(n, 1)
 }
 
-// takes reports whether an unknown category becomes a number, and which.
+// takes returns the number that an unknown category becomes. It returns false if it becomes none.
 func (f *feature) takes() (id int32, ok bool) {
 	switch {
 	case f.bucket && (f.rule == unknownDefault || f.rule == unknownBucket):

@@ -220,7 +220,7 @@ func (e *entry) bare() *entry {
 func rowText(columns []column, cells []value) string {
 	var said []string
 	for i, c := range columns {
-		text := fmt.Sprintf("%s %q", clip(c.text), clip(string(cells[i].Text)))
+		text := fmt.Sprintf("%s %q", clip(c.text), clip(string(textOf(&cells[i], nil))))
 		if !slices.Contains(said, text) {
 			said = append(said, text)
 		}

@@ -37,8 +37,8 @@ type word struct {
 
 func (w word) set() bool { return w.line > 0 }
 
-// open reads the document; known are the keys of its top. other returns the schema that a document
-// in another form is read by, nil of one that is a schema itself.
+// open reads the document; known are the keys of its top. other converts a document of another form
+// to a schema, and returns nil if the document is a schema already.
 func (d *document) open(known []string, other func(path string, text []byte) ([]byte, error)) *object {
 	f, err := store.OpenFile(d.path)
 	if err != nil {

@@ -25,7 +25,7 @@ var subclasses = []pickle.Global{
 // enums are no more than the name of a value.
 var enums = []pickle.Global{"torch_geometric.data.storage.AttrType", "torch_geometric.edge_index.SortOrder"}
 
-// getter makes a Batch, whose class is made of the class of what it is a batch of.
+// getter makes a Batch. PyTorch Geometric derives the Batch's class from the class of its graphs.
 const getter = "torch_geometric.data.batch.DynamicInheritanceGetter"
 
 // objects are the classes of graphs whose state says all there is.

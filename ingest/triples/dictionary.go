@@ -13,8 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
-// dictionaries have the names of entities and relations whose triples are of ids. They are nil
-// where the triples have the names.
+// dictionaries have the names of entities and relations, for triples that consist of ids. They are
+// nil if the triples have the names themselves.
 type dictionaries struct{ entities, relations *dictionary }
 
 // dictionary is a file of ids and names.
@@ -212,9 +212,9 @@ func (s *Source) parserOf(in *lines.Scanner, f *file) parser {
 	return p
 }
 
-// findUnseen finds the entities that no training triple has, and remarks on held-out triples of
-// theirs. It holds the entities of the graph while it looks, and does not look where these take
-// more than a sixteenth of the memory.
+// findUnseen finds the entities that no training triple has, and adds a remark that counts the
+// held-out triples with such an entity. It holds the entities in memory meanwhile, and gives up if
+// they take more than a sixteenth of the memory.
 func (s *Source) findUnseen(ctx context.Context) error {
 	s.unseen = nil
 	for i := range s.files {

@@ -29,7 +29,7 @@ func kindOf(name string) (stem, kind string) {
 	return strings.TrimSuffix(name, kind), kind
 }
 
-// ways are the names of the files that are parts, the first that a folder has.
+// ways lists the names that the files of a split may have, in order of preference.
 var ways = []struct {
 	stems   [3][]string // by part
 	kinds   []string

@@ -6,9 +6,9 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// Nearest returns the word that name most likely stands for by a slip of the keyboard: the one with
-// the fewest edits between them, and at most one edit for every three letters of name. It returns
-// "" if no word is so near. Of equally near words it returns the first in alphabetical order.
+// Nearest returns the word that a misspelt name most likely means: the word with the fewest edits
+// from name. It allows one edit for every three letters of name, rounded up, and returns "" if no
+// word is so near. Of equally near words it returns the first in alphabetical order.
 func Nearest(name string, words []string) string {
 	nearest, least := "", (len([]rune(name))+2)/3
 	for _, word := range slices.Sorted(slices.Values(words)) {

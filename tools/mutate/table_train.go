@@ -327,7 +327,7 @@ var training = []mutant{
 		old: `!linked[n] && !k.heldOut(u, v)`, new: `(!linked[n] || true)`,
 		breaks: "links are measured against links", tests: "TestPairsOfEvaluation"},
 	{id: "link-loss", file: "train/task/links.go", in: "Links.sigmoidLoss",
-		old: `first, of = 0, all`, new: `first, of = 0, negatives`,
+		old: `return all * first`, new: `return negatives`,
 		breaks: "positives weigh less than negatives, the more of these there are", tests: "TestLinkLosses"},
 	{id: "edge-given", file: "train/data/edgelabel.go", in: "Data.Given",
 		old: `c.Column.Name != d.EdgeLabel.Name`, new: `true`,

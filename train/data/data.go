@@ -532,7 +532,8 @@ func (r Relation) Linked(u, v uint32) bool {
 	return linked
 }
 
-// OwnLists yields the nodes whose lists the dataset has and that have in-neighbours, with these.
+// OwnLists yields the nodes that have in-neighbours, and these. Of a part it yields only nodes that
+// the part owns.
 func (r Relation) OwnLists(yield func(v uint32, list []uint32) bool) {
 	for row, list := range r.Graph.Lists() {
 		if !yield(r.own.Node(row), list) {

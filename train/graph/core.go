@@ -120,8 +120,8 @@ func (c *core) newTask() (err error) {
 	return nil
 }
 
-// startReport has the measurements that follow make a report, where one worker learns classes. take
-// ends that, and returns the report or nil.
+// startReport begins a report of the measurements that follow, if a single worker learns classes.
+// take ends the report and returns it, or nil if there is none.
 func (c *core) startReport() (take func() *metric.Report) {
 	t, ok := c.task.(interface {
 		StartReport()

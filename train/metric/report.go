@@ -118,7 +118,7 @@ func (r *Reporter) Add(logits []float32, labels []uint32) {
 				b.right++
 			}
 		}
-		if len(r.ranked) == 1 {
+		if len(r.classes) == 2 {
 			r.rank(0, row[1]-row[0], label == 1)
 			return
 		}

@@ -133,8 +133,9 @@ func (m *Model) Score(t *tape.Tape, x, y *tape.Var, p Pairs) *tape.Var {
 	return t.EdgeDot(m.Query(t, x, p), y, 1, p.Lists, 1)
 }
 
-// Query returns a row for each node. Its product with a partner's row is the score of the pair or,
-// if there is a Distance, its distance from that row makes the score. PairMLP has no such rows.
+// Query returns a row for each node. The score of a pair is the product of this row and the
+// partner's row or, if there is a Distance, depends on the distance between the two. PairMLP has no
+// such rows.
 func (m *Model) Query(t *tape.Tape, x *tape.Var, p Pairs) *tape.Var {
 	q := t.GatherRows(x, p.Nodes)
 	if !m.Decoder.PerRelation() {

@@ -19,8 +19,8 @@ func (m *Model) Distance() *tape.Distance {
 	return &tape.Distance{Complex: m.Decoder.Complex(), Margin: float32(m.Margin)}
 }
 
-// turns has the constants of RotatE, with which the backend's cosine of times gives cos θ, sin θ
-// and -sin θ of all phases θ: cosines of θ, θ - π/2 and θ + π/2.
+// turns has the constants of RotatE. With them TimeEncode computes cos θ, sin θ and -sin θ of all
+// phases θ, as the cosines of θ, θ - π/2 and θ + π/2.
 type turns struct {
 	times kernels.Tensor
 	ones  *tape.Var // as many as phases; its gradient is for nobody
@@ -45,9 +45,9 @@ func (x *turns) free(be kernels.Backend) {
 	}
 }
 
-// turned turns rows q of complex numbers by the phases of the relations of p, or back where links
-// go from the partners to the nodes: a turn changes no distance, so the partner's row may be turned
-// forth as well as the node's back.
+// turned rotates the complex rows q by the phases of p's relations. If p is reversed, the links go
+// from the partners to the nodes, and turned rotates q by the negative phases. The distance is the
+// same as if it rotated the partners by the phases, since a rotation keeps distances.
 func (m *Model) turned(t *tape.Tape, q *tape.Var, p Pairs) *tape.Var {
 	table := m.decode.scale
 	relations, half := table.Value.Rows, table.Value.Cols

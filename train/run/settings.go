@@ -148,12 +148,12 @@ func (s *settling) negatives(of Size) {
 	choose(s, "negatives", &s.Negatives, task.Filtered+":1")
 }
 
-// relations chooses settings for knowledge graphs: each relation has a vector, and negatives
-// replace either end, as measurements do. Each positive is compared with all nodes, unless these
-// are too many or scores are no products, and rows of complex numbers have a penalty (Lacroix et
-// al. 2018); on UMLS a penalty of 0.1 was the best of 0, 0.01 and 0.1 by validation. Distances have
-// adversarial negatives (Sun et al. 2019). Second vectors of relations raise the MRR of UMLS in
-// validation from 75 to 78 %.
+// relations chooses settings for knowledge graphs. Each relation has a vector. Negatives replace
+// both ends, since evaluation ranks both. If scores are products, each positive is compared with
+// all nodes, unless there are too many (Lacroix et al. 2018). ComplEx has an N3 penalty: on UMLS
+// 0.1 was the best of 0, 0.01 and 0.1 by validation. It also has reciprocal vectors, which raise
+// the validation MRR on UMLS from 75 to 78 %. Decoders by distance have adversarial negatives (Sun
+// et al. 2019).
 func (s *settling) relations(of Size) {
 	s.because("links of %d relations", of.Relations)
 	if s.Left["decoder"] && s.Decoder == model.Dot {
@@ -161,7 +161,7 @@ func (s *settling) relations(of Size) {
 	}
 	if s.Decoder == model.ComplEx {
 		choose(s, "n3", &s.N3, 0.1)
-		if s.Left["corrupt"] {
+		if s.Left["corrupt"] || s.Corrupt == task.CorruptBoth {
 			choose(s, "reciprocal", &s.Reciprocal, true)
 		}
 	}
@@ -171,7 +171,7 @@ func (s *settling) relations(of Size) {
 	choose(s, "corrupt", &s.Corrupt, task.CorruptBoth)
 }
 
-// compare chooses what the positives of several relations are compared with, and how.
+// compare chooses the negatives and the loss for links of several relations.
 func (s *settling) compare(of Size) {
 	switch {
 	case s.Decoder.Distance():

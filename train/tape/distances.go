@@ -12,8 +12,8 @@ type Distance struct {
 	Margin float32
 }
 
-// EdgeDistance is a score for each edge: the margin less the distance of its destination's row of q
-// (Q×C) and its source's row of k (S×C): E×1. Both need gradients.
+// EdgeDistance returns a score for each edge (E×1): the margin minus the distance between its
+// destination's row of q (Q×C) and its source's row of k (S×C). Both q and k need gradients.
 func (t *Tape) EdgeDistance(q, k *Var, d Distance, g kernels.Adjacency) *Var {
 	y := t.result(g.Nbr.Rows, 1, q, k)
 	t.be.Fill(y.Value, 0)
@@ -71,11 +71,10 @@ func (t *Tape) Beside(a, b *Var) *Var {
 	return y
 }
 
-// AdversarialLoss is the loss of negatives by scores (E×1) that lie in the lists of g: the sum over
-// each list of -log(1-σ), each times the softmax of temperature·score over the list (Sun et al.
-// 2019, equations 5 and 6). No gradient flows through the softmax. It returns each loss times its
-// weight (E×1), and starts the backward pass with scale times the gradient. All edges are in a
-// list.
+// AdversarialLoss computes the loss of negatives from their scores (E×1): -log(1-σ(score)), times a
+// weight. The weights of a list of g are the softmax of temperature·score over the list (Sun et al.
+// 2019, equations 5 and 6), and no gradient flows through them. It returns the weighted losses
+// (E×1), and starts the backward pass with scale times the gradient. Each edge must be in a list.
 func (t *Tape) AdversarialLoss(scores *Var, g kernels.Adjacency, temperature, scale float32) kernels.Tensor {
 	return t.loss(scores, func(loss, d kernels.Tensor) { t.adversarial(loss, d, scores.Value, g, temperature, scale) })
 }

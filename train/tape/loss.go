@@ -73,9 +73,10 @@ func (t *Tape) SquaredError(predictions *Var, targets kernels.Tensor, scale floa
 	})
 }
 
-// Shared are rows of x that rows of q are scored with: each Chunk rows of q, in their order, share
-// the Each rows of x that the next Each of IDs (U32) name. Each chunk's rows are gathered for
-// themselves. Scores are products of rows, one product of matrices a chunk, or distances.
+// Shared selects the rows of X that the rows of q are scored with. Each Chunk consecutive rows of q
+// form a chunk. All rows of chunk n are scored with the same rows of X: IDs[n*Each:(n+1)*Each]
+// (U32) names them. The rows of one chunk are gathered at a time. A score is the product of two
+// rows, or depends on their distance.
 type Shared struct {
 	X           *Var
 	IDs         kernels.Tensor
@@ -84,19 +85,21 @@ type Shared struct {
 	Distance *Distance
 	// Temperature, if it is not 0, weighs the losses of SigmoidShared: see [Tape.AdversarialLoss].
 	Temperature float32
-	// Lists returns lists that join each of so many rows with each of Each others, in their order.
-	// It is called with the sizes that Sizes lists, if there is a Distance or a Temperature.
+	// Lists returns lists for so many rows of q. Each list names all Each rows of a chunk, in their
+	// order. It is called only with numbers that Sizes returns, and only if there is a Distance or
+	// a Temperature.
 	Lists func(rows int) kernels.Adjacency
 	// Seen is lent the scores of some rows of q at a time, the first being row lo, or is nil.
 	Seen func(lo int, scores kernels.Tensor)
 }
 
-// most returns the most rows of q that are scored at a time, of so many in all.
+// most returns the largest number of rows of q that are scored at a time, if q has so many rows.
 func (s *Shared) most(rows int) int {
 	return min(s.Chunk, rows, max(1, productElements/max(1, s.Each)))
 }
 
-// Sizes returns how many of so many rows of q are scored at a time, each number once.
+// Sizes returns the numbers of rows that are scored at a time, if q has so many rows. It returns
+// each number once.
 func (s *Shared) Sizes(rows int) (sizes []int) {
 	s.parts(rows, func(_, lo, hi int) {
 		if !slices.Contains(sizes, hi-lo) {
@@ -106,7 +109,8 @@ func (s *Shared) Sizes(rows int) (sizes []int) {
 	return sizes
 }
 
-// parts calls f with the rows [lo, hi) that are scored at a time, which are of a chunk.
+// parts divides rows of q into parts that are scored at a time. It calls f for each part, which is
+// rows lo to hi-1 and lies in one chunk.
 func (s *Shared) parts(rows int, f func(chunk, lo, hi int)) {
 	most := s.most(rows)
 	for chunk := 0; chunk*s.Chunk < rows; chunk++ {
@@ -117,9 +121,9 @@ func (s *Shared) parts(rows int, f func(chunk, lo, hi int)) {
 	}
 }
 
-// blocks computes the scores of q and s, some rows at a time. loss gets the scores from row lo
-// on in scores, and sets d, of as many elements, to the gradients of the loss in them. From d,
-// blocks adds to the gradients of q and s.X at once.
+// blocks computes the scores of q and s, some rows of q at a time. It calls loss with the scores of
+// the rows from lo on. loss sets d, which has the same shape, to the gradients of these scores.
+// From d, blocks then adds to the gradients of q and s.X, before it computes the next scores.
 func (t *Tape) blocks(q *Var, s Shared, loss func(lo int, scores, d kernels.Tensor)) {
 	rows, cols := q.Value.Rows, q.Value.Cols
 	most := s.most(rows)
@@ -171,8 +175,8 @@ func (t *Tape) blocks(q *Var, s Shared, loss func(lo int, scores, d kernels.Tens
 // flat is the elements of x as one column.
 func flat(x kernels.Tensor) kernels.Tensor { return shaped(x, x.Len(), 1) }
 
-// SigmoidShared is SigmoidCrossEntropy of the scores of q and s, whose targets are all 0: the sum
-// over each row of q (Q×1).
+// SigmoidShared computes SigmoidCrossEntropy of the scores of q and s, with targets of 0, or with a
+// Temperature AdversarialLoss. It returns the sum over each row of q (Q×1).
 func (t *Tape) SigmoidShared(q *Var, s Shared, scale float32) kernels.Tensor {
 	loss := t.arena.alloc(q.Value.Rows, 1)
 	zeros, ones := t.arena.alloc(s.most(q.Value.Rows), s.Each), t.arena.alloc(1, s.Each)
@@ -193,9 +197,10 @@ func (t *Tape) SigmoidShared(q *Var, s Shared, scale float32) kernels.Tensor {
 	return loss
 }
 
-// SoftmaxShared is CrossEntropy of own (Q×1) among the scores of q and s: the loss of each row of
-// q (Q×1). The first of each chunk's rows of s holds a place, and own is there instead. zeros is
-// U32, Q×1 and 0; first is U32 too, and 0, Each, 2·Each and so on, as many as a chunk has rows.
+// SoftmaxShared computes CrossEntropy of own (Q×1) among the scores of q and s. It returns the loss
+// of each row of q (Q×1). The first row of X in each chunk is a placeholder: own replaces its
+// scores. zeros (U32, Q×1) is all 0. first (U32) is 0, Each, 2·Each and so on, one for each row of
+// a chunk.
 func (t *Tape) SoftmaxShared(own, q *Var, s Shared, zeros, first kernels.Tensor, scale float32) kernels.Tensor {
 	loss := t.arena.alloc(q.Value.Rows, 1)
 	column := t.arena.alloc(min(s.Chunk, q.Value.Rows), 1)

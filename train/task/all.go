@@ -63,9 +63,9 @@ func (k *Links) lossAmongAll(t *tape.Tape, f *step.Feed, out model.Rows, x *exam
 	}
 }
 
-// penalty returns the penalties of LinkOptions.N3, for the nodes src and dst and for the relations
-// of, and starts the backward pass from them. Several lists of relations have a mean. It waits for
-// the backend.
+// penalty returns the penalties of LinkOptions.N3 for the nodes src, for the nodes dst and for each
+// list of relations in of, and starts the backward pass from them. If there are several lists of
+// relations, their mean counts. It waits for the backend.
 func (k *Links) penalty(
 	t *tape.Tape, f *step.Feed, out model.Rows, src, dst kernels.Tensor, of []kernels.Tensor, positives float64,
 ) (penalties []float64) {
@@ -130,8 +130,8 @@ const pairBytes = 112
 // gradient come on top, for one chunk at a time.
 const sharedBytes = 64
 
-// denseBytes is the memory of a positive of a chunk with a negative that it shares, where they are
-// joined by lists: its places in lists of two sizes, in two steps, and its score.
+// denseBytes is the memory of a pair of a positive and a shared negative in denseLists: its entries
+// in lists of two sizes, for two steps, and its score.
 const denseBytes = 64
 
 // checkMemory refuses lists of negatives that do not fit in memory, before they are made.
@@ -161,8 +161,9 @@ func (k *Links) checkMemory(decoder model.Decoder) error {
 		k.links.Negatives, positives, need/(1<<20), available>>20)
 }
 
-// checkAll refuses decoders whose scores are no product of matrices where each step scores all
-// nodes, and decoders that cannot tell several relations apart.
+// checkAll refuses a decoder that the options do not allow. Where all nodes are scored, scores must
+// be products of matrices. Several relations, and Reciprocal, need a vector for each relation. N3
+// goes with distmult and complex.
 func (k *Links) checkAll(decoder model.Decoder) error {
 	all := k.negatives.Way == All
 	switch {

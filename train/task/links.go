@@ -53,11 +53,12 @@ type LinkOptions struct {
 	// |x|³ over the elements x of their rows and their relation's. Default 0: none. It goes with
 	// distmult, and with complex, whose elements are complex.
 	N3 float64 `json:"n3,omitempty"`
-	// Adversarial is the temperature of negatives by BCE: each counts by the softmax of this times
-	// its score, among the negatives of its positive (Sun et al. 2019). Default 0: all count alike.
+	// Adversarial is a temperature that weighs the negatives of BCE. The weight of a negative is
+	// the softmax of Adversarial times its score, among the negatives of the same positive (Sun et
+	// al. 2019). Default 0: all negatives have the same weight.
 	Adversarial float64 `json:"adversarial,omitempty"`
-	// Reciprocal gives each relation a second vector, for the links that go back: sources are told
-	// from it, and destinations from the first (Lacroix et al. 2018).
+	// Reciprocal gives each relation a second vector, for reversed links. The first vector predicts
+	// destinations, and the second predicts sources (Lacroix et al. 2018).
 	Reciprocal bool `json:"reciprocal,omitempty"`
 }
 
@@ -457,8 +458,8 @@ func (k *Links) list(from, to int, own []uint32) *lists {
 func (l *lists) add(nodes ...uint32) { l.nodes = append(l.nodes, nodes...) }
 func (l *lists) end()                { l.start = append(l.start, uint32(len(l.nodes))) }
 
-// listPositives adds the list of x's positives and, if relations are reciprocal and sources are
-// told, the list of the same links that go back.
+// listPositives adds the list of x's positives. If relations are reciprocal and negatives replace
+// sources, it also adds the list of the reversed positives.
 func (k *Links) listPositives(x *examples) {
 	for _, back := range []bool{false, true}[:k.positiveLists()] {
 		from, to, own, other := k.sideOf(back, x)
@@ -479,8 +480,8 @@ func (k *Links) positiveLists() int {
 	return 1
 }
 
-// sideOf returns the types of the ends of x's links and their rows: of the end that stays and of
-// the other one, which is the source where links go back.
+// sideOf returns the node types and the rows of both ends of x's links: from and own are of the end
+// that stays, to and other of the end that negatives replace. With back the source is replaced.
 func (k *Links) sideOf(back bool, x *examples) (from, to int, own, other []uint32) {
 	if back {
 		return k.relation.Dst, k.relation.Src, x.dst, x.src
@@ -488,8 +489,8 @@ func (k *Links) sideOf(back bool, x *examples) (from, to int, own, other []uint3
 	return k.relation.Src, k.relation.Dst, x.src, x.dst
 }
 
-// bothWays returns the relations of x's links as the decoder knows them, and where it knows them by
-// another vector where they go back, these too.
+// bothWays returns the decoder's numbers for the relations of x's links: one list for the links
+// and, if there are two lists of positives, another one for the reversed links.
 func (k *Links) bothWays(x *examples) (all [][]uint32) {
 	for _, back := range []bool{false, true}[:k.positiveLists()] {
 		of, _ := k.decoded(x.of, len(x.links), back)
@@ -498,8 +499,10 @@ func (k *Links) bothWays(x *examples) (all [][]uint32) {
 	return all
 }
 
-// decoded returns, for n links of relations of, which go back or not, the relations that the
-// decoder knows them by, and whether it has to turn them round.
+// decoded returns the number that the decoder has for the relation of each of n links, and whether
+// the decoder must reverse the relation. of has the relations of the links; it is empty where there
+// is one. back says that the links are reversed: they go from destinations to sources. With
+// Reciprocal reversed links have numbers, and so vectors, of their own.
 func (k *Links) decoded(of []uint32, n int, back bool) (relations []uint32, reversed bool) {
 	if !k.links.Reciprocal {
 		return of, back
@@ -676,6 +679,9 @@ func (k *Links) measureBatch(scores [][]float32, lists []lists, a *step.Tally) {
 	}
 	for i, got := range scores {
 		of := min(i, len(positives)-1) // a second side is of links that go back
+		if k.links.Corrupt == CorruptSrc {
+			of = len(positives) - 1
+		}
 		start := lists[i].start
 		for n := range len(start) - 1 {
 			if start[n+1] > mostMeasured && n > 0 {

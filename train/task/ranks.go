@@ -245,7 +245,8 @@ func (k *Links) scoreAll(links []triple, isDst bool, from, to int) []float32 {
 	return k.feed.Download(t.Affine(nil, tape.Term{X: q, W: others}).Value)
 }
 
-// everyPair returns lists that join each of links rows with each of nodes nodes, in their order.
+// everyPair returns start, end and neighbours of a list for each link. Each list names all nodes,
+// in their order.
 func (k *Links) everyPair(links, nodes int) [][]uint32 {
 	var start, end []uint32
 	for i := range links {

@@ -10,20 +10,21 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// With negatives Shared the scores of a chunk of positives are one product of matrices, of its
-// queries and its negatives, or their distances: see tape.Shared. Each element is computed as Score
-// would, but for the order of its sum. PairMLP scores pair by pair, in lists.
+// With negatives Shared the queries of a chunk are scored with the negatives of the chunk, by
+// products of matrices or by distances: see tape.Shared. Each score equals what Score computes, up
+// to the order of its sum. PairMLP scores pair by pair, in lists.
 
 // products reports whether negatives are shared and are scored with queries.
 func (k *Links) products() bool { return k.negatives.Way == Shared && k.model.Decoder != model.PairMLP }
 
-// denseLists are lists that join each of rows rows with each of others, in their order.
+// denseLists has a list for each of rows positives. Each list names all shared negatives, from 0 to
+// others-1.
 type denseLists struct {
 	rows, others int
 	block        sample.Block
 }
 
-// dense returns such lists. They are the same for each step, and so are kept for later ones.
+// dense returns the denseLists of this size. Steps need the same lists, so it keeps the newest.
 func (k *Links) dense(rows, others int) *denseLists {
 	for _, l := range k.joined {
 		if l.rows == rows && l.others == others {
@@ -46,8 +47,8 @@ func (k *Links) dense(rows, others int) *denseLists {
 	return l
 }
 
-// mostDense is the number of lists that are kept: a step has a size for whole chunks, and others
-// for what is left.
+// mostDense is the number of denseLists that are kept. A step needs one for whole chunks, and
+// smaller ones for the remaining rows.
 const mostDense = 4
 
 // arrays are the lists as arrays of integers.

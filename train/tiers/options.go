@@ -5,7 +5,6 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
-	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
@@ -90,13 +89,6 @@ func (o Options) Validate() error {
 	fail(o.MemoryBytes < 0, "{memory_bytes} %d: at least 0", o.MemoryBytes)
 	fail(o.BatchBytes < Auto, "{batch_bytes} %d: at least 0", o.BatchBytes)
 	fail(o.TopologyBytes < Auto, "{topology_bytes} %d: at least 0", o.TopologyBytes)
-	for _, part := range []struct {
-		key   string
-		bytes int64
-	}{{"topology_bytes", o.TopologyBytes}, {"host_bytes", o.Cache.HostBytes}, {"batch_bytes", o.BatchBytes}} {
-		fail(o.MemoryBytes > 0 && part.bytes > o.MemoryBytes, "{%s} %s: it is a part of {memory_bytes}, which is %s; give less, or auto",
-			part.key, kernels.FormatBytes(part.bytes), kernels.FormatBytes(o.MemoryBytes))
-	}
 	fail(o.SpillBytes < Auto, "{spill_bytes} %d: at least 0", o.SpillBytes)
 	fail(o.Window < 0 || o.Window > plan.MaxWindow, "{window} %d: from 1 to %d, or 0 for as many as fit", o.Window, plan.MaxWindow)
 	fail(o.Lookahead < 0 || o.Lookahead > maxLookahead, "{lookahead} %d: from 0 to %d", o.Lookahead, maxLookahead)

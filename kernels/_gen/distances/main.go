@@ -27,8 +27,10 @@ func what(pairs bool) string {
 	return "Rows have width columns."
 }
 
-// lists emits a loop over the lists, and within it one over their entries: row is called at each list, with the pointer to
-// its own row, and edge at each entry, with its number and the pointer to its row of others.
+// lists emits a loop over the lists, and in it a loop over the entries of a list. row emits the
+// code at the start of a list, and end the code at its end; both get the pointer to the list's own
+// row. edge emits the code of an entry. It gets that pointer, the number of the entry, and the
+// pointer to the entry's row of others.
 func lists(own, others string, stride Mem, row func(own reg.GPVirtual), edge func(own, e, other reg.GPVirtual), end func(own reg.GPVirtual)) {
 	mine, i := vector.Param64(own), GP64()
 	XORQ(i, i)
