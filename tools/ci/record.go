@@ -324,9 +324,9 @@ func (r recordedRun) trainOptions() (o run.Options, err error) {
 }
 
 // timed are the keys of what the clock, the machine or the place of a run decides, and of what went
-// in.
+// in. A report follows from the weights, and is long.
 var timed = []string{
-	"run", "dataset", "seal", "options", "disk_engine", "seconds", "stage_seconds", "limiting_stage", "latency_seconds",
+	"run", "dataset", "seal", "options", "report", "disk_engine", "seconds", "stage_seconds", "limiting_stage", "latency_seconds",
 	"peak_rss_bytes", "peak_file_bytes", "sample_seconds", "list_seconds", "step_seconds", "epoch_seconds", "status",
 }
 
