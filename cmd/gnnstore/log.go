@@ -51,7 +51,7 @@ func (o *logOptions) fail(stderr io.Writer, message string) {
 }
 
 // jsonLines writes each whole line that it is given as an object with the keys time, level and msg.
-// It is safe for concurrent use.
+// A line that never ends is not written. It is safe for concurrent use.
 type jsonLines struct {
 	mu   sync.Mutex
 	log  *slog.Logger

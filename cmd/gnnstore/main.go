@@ -1,7 +1,7 @@
 // Command gnnstore ingests graphs into sealed datasets, trains graph neural networks on them, and
 // shows what each tier of the memory did. Results go to stdout, progress and errors to stderr; the
-// exit code is 0 when done, 1 when it failed, 2 when it was misused, and 128 + n when signal n
-// interrupted it, as shells have it. One file a command; start at newRoot.
+// exit code is 0 when done, 1 when it failed, 2 when it was misused or ingest asks a question, and
+// 128 + n when signal n interrupted it, as shells have it. One file a command; start at newRoot.
 package main
 
 import (

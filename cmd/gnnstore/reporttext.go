@@ -45,7 +45,7 @@ func printClasses(w io.Writer, r *metric.Report) {
 		printf(w, "--json has the %d classes\n", len(r.Classes))
 		return
 	}
-	rows := [][]string{{"class", "with it", "predicted", "precision", "recall", "F1", "ROC-AUC", "PR-AUC"}}
+	rows := [][]string{{"class", "rows", "predicted", "precision", "recall", "F1", "ROC-AUC", "PR-AUC"}}
 	for i, c := range r.Classes {
 		name := c.Name
 		if name == "" {

@@ -690,7 +690,7 @@ func column(part string, k metric.Kind) string {
 
 func printResult(w io.Writer, r *run.Result) {
 	printf(w, "\n%s\n", outcome(r))
-	printMeasures(w, r.Report, r.Metric, "of the test part: ")
+	printMeasures(w, r.Report, r.Metric, "on the test part: ")
 	printBaseline(w, r)
 	printEnded(w, r)
 	printf(w, "weights %s   run %s\n\n", r.ParamsXXH3, r.Run)

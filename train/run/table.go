@@ -181,14 +181,14 @@ var Table = setting.Table[Options]{
 		Help: "link: weight of the N3 penalty on the rows and the relation of a positive; distmult and complex"},
 	{Key: "margin", For: links,
 		In: func(o *Options) value { return setting.Float(&o.Margin) },
-		Help: "link: score of two ends without distance, for {decoder} transe and rotate, which subtract their distance from it (default " +
+		Help: "link: score at distance 0, for {decoder} transe and rotate, which subtract the distance from it (default " +
 			strconv.FormatFloat(DefaultMargin, 'g', -1, 64) + " for these)"},
 	{Key: "adversarial", ByData: true, For: links,
 		In:   func(o *Options) value { return setting.Float(&o.Adversarial) },
 		Help: "link: weigh the negatives of a positive by the softmax of this temperature times their scores; {loss} bce; 0: all alike"},
 	{Key: "reciprocal", ByData: true, For: links,
 		In:   func(o *Options) value { return setting.Bool(&o.Reciprocal) },
-		Help: "link: give each relation a second vector, by which sources are told; distmult, complex, transe and rotate"},
+		Help: "link: give each relation a second vector, which predicts sources; distmult, complex, transe and rotate"},
 	{Key: "keep_targets", For: linksOrEdges,
 		In:   func(o *Options) value { return setting.Bool(&o.KeepTargets) },
 		Help: "link, edge: let messages pass along the links or edges that a step learns"},
