@@ -149,7 +149,7 @@ func TestTriplesOfNothing(t *testing.T) {
 		"{margin} 3: it goes with {decoder} transe or rotate":   func(o *run.Options) { o.Margin = 3 },
 		"{adversarial} -1: at least 0":                          func(o *run.Options) { o.Adversarial = -1 },
 		"{adversarial} 1: it weighs negatives of {loss} bce":    func(o *run.Options) { o.Adversarial = 1 },
-		"{reciprocal}: the second vectors of relations tell sources": func(o *run.Options) {
+		"{reciprocal}: the second vectors of relations predict sources": func(o *run.Options) {
 			o.Reciprocal, o.Corrupt = true, "dst"
 		},
 		"{negatives} all: each positive is one among all nodes": func(o *run.Options) { o.Loss = "bce" },

@@ -104,7 +104,7 @@ func (o LinkOptions) Validate() error {
 	fail(o.Adversarial > 0 && o.Loss != BCE,
 		"{adversarial} %v: it weighs negatives of {loss} bce, and {loss} ce weighs them by itself", o.Adversarial)
 	fail(o.Reciprocal && o.Corrupt == CorruptDst,
-		"{reciprocal}: the second vectors of relations tell sources, and {corrupt} dst tells none; take {corrupt} both")
+		"{reciprocal}: the second vectors of relations predict sources, and {corrupt} dst asks for none; take {corrupt} both")
 	fail(o.EvalEdges < 0, "{eval_edges} %d: at least 0, which is all", o.EvalEdges)
 	fail(o.Chunk < 1, "{chunk} %d: at least 1", o.Chunk)
 	return errors.Join(errs...)
