@@ -18,17 +18,11 @@ type keptColumn struct {
 	name string // in the dataset
 	from string // header or number
 	elem store.Elem
-	unit string // of dates: a name of lines.Units; empty: it has none
-	flag string // that asked for it
-	at   int    // in the table
+	unit lines.Unit // of dates, 0 without one
+	flag string     // that asked for it
+	at   int        // in the table
 
 	dates *lines.Dates // of integers of 64 bits
-}
-
-// elems are the types that an element of Options.EdgeColumns may end with. Columns of dates end
-// with a unit, and are integers.
-var elems = map[string]store.Elem{
-	"f32": store.F32, "i64": store.I64, "i32": store.I32, "u8": store.U8, "s": store.I64, "ms": store.I64, "us": store.I64, "ns": store.I64,
 }
 
 // parseKept reads an element of Options.EdgeColumns. Its type is 0 where the first rows tell.
@@ -38,11 +32,10 @@ func parseKept(s string) (c keptColumn, err error) {
 	if !named {
 		name, from = "", s
 	}
-	if i := strings.LastIndexByte(from, ':'); i >= 0 && elems[from[i+1:]] != 0 {
-		if c.elem = elems[from[i+1:]]; lines.Units[from[i+1:]] != 0 {
-			c.unit = from[i+1:]
+	if i := strings.LastIndexByte(from, ':'); i >= 0 {
+		if elem, unit, ok := lines.EdgeType(from[i+1:]); ok {
+			c.elem, c.unit, from = elem, unit, from[:i]
 		}
-		from = from[:i]
 	}
 	if c.name, c.from = name, from; !named {
 		c.name = from
@@ -57,7 +50,7 @@ func parseKept(s string) (c keptColumn, err error) {
 		return c, fmt.Errorf("{edge_columns} %s: id is an edge's number; choose another name, as in edge-id=%s", s, c.from)
 	}
 	if clean := store.CleanWord(c.name); clean != c.name {
-		return c, fmt.Errorf("{edge_columns} %s: %q cannot be the name of a column; write %s=%s", s, clipText(c.name), clean, clipText(c.from))
+		return c, fmt.Errorf("{edge_columns} %s: %q cannot be the name of a column; write %s=%s", s, lines.ClipText(c.name), clean, lines.ClipText(c.from))
 	}
 	return c, nil
 }
@@ -99,7 +92,7 @@ func (r *edgeReader) place(kept []keptColumn) (err error) {
 	for i := range r.kept {
 		c := &r.kept[i]
 		if c.elem == store.I64 {
-			c.dates = &lines.Dates{Unit: cmp.Or(lines.Units[c.unit], lines.Second), Alone: c.unit != ""}
+			c.dates = &lines.Dates{Unit: cmp.Or(c.unit, lines.Second), Alone: c.unit != 0}
 		}
 		if c.at, err = r.column(c.flag, c.from); err != nil {
 			return err
@@ -217,22 +210,16 @@ func (r *edgeReader) value(cells [][]byte, c *keptColumn) (uint64, error) {
 		}
 	}
 	n, ok := lines.Integer(cell)
-	low, high := int64(math.MinInt64), int64(math.MaxInt64)
-	switch c.elem {
-	case store.I32:
-		low, high = math.MinInt32, math.MaxInt32
-	case store.U8:
-		low, high = 0, math.MaxUint8
-	}
 	switch {
 	case !ok && isDate(cell):
 		return 0, bad(c.at+1, "%q is a date, which %v does not hold; to keep seconds since 1970, say {edge_columns} %s=%s:i64",
-			lines.Clip(cell), c.elem, c.name, clipText(c.from))
+			lines.Clip(cell), c.elem, c.name, lines.ClipText(c.from))
 	case !ok:
 		return 0, bad(c.at+1, "%q is not an integer, as the values of %s are; to keep numbers with fractions, say {edge_columns} %s=%s:f32",
-			lines.Clip(cell), c.name, c.name, clipText(c.from))
-	case n < low || n > high:
-		return 0, bad(c.at+1, "%d is not a value of %v, which go from %d to %d; choose another type in {edge_columns}", n, c.elem, low, high)
+			lines.Clip(cell), c.name, c.name, lines.ClipText(c.from))
+	}
+	if err := lines.Fit(n, c.elem); err != nil {
+		return 0, bad(c.at+1, "%w in {edge_columns}", err)
 	}
 	return uint64(n), nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
 const edgeFeatures = "{edge_features}"
@@ -126,7 +127,7 @@ func (s *Source) learnTypes(ctx context.Context) error {
 	s.types.learning = false
 	if !s.types.Settle() {
 		return fmt.Errorf("%s: column %s: more than %d different types, each a column of features; {edge_features} names columns of numbers instead",
-			s.files[0], clipText(s.o.Types), maxTypes)
+			s.files[0], lines.ClipText(s.o.Types), maxTypes)
 	}
 	return nil
 }

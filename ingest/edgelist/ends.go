@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
 // Names of the ends of edges from one kind of node to another, whose ids are numbered apart.
@@ -62,7 +63,7 @@ func (o *Options) edgeColumns(t *table) (src, dst int, err error) {
 	}{{o.Src, &src}, {o.Dst, &dst}} {
 		if end.name == "" && !named && t.header != nil && t.columns > 2 {
 			return 0, 0, ingest.Ask("%s: which of the columns %s are the ends of edges? Their names do not tell, so say {columns} "+
-				"SRC,DST[,WEIGHT]", t.Name(), list(t.header))
+				"SRC,DST[,WEIGHT]", t.Name(), lines.List(t.header))
 		}
 		if end.name == "" {
 			continue

@@ -56,7 +56,7 @@ func (s *Source) findTime() error {
 			continue
 		}
 		if s.o.Time != "" {
-			return ingest.Ask("%s: which of the columns %s is the time of an event? Several names could be, so say {time} COLUMN", t.Name(), list(t.header))
+			return ingest.Ask("%s: which of the columns %s is the time of an event? Several names could be, so say {time} COLUMN", t.Name(), lines.List(t.header))
 		}
 		s.o.Time = strconv.Itoa(i + 1)
 	}
@@ -77,7 +77,7 @@ func (s *Source) findTime() error {
 	case t.header == nil:
 		return ask("%s: which of its %d columns is the time of an event? No header tells, so say {time} with the number of the column%s", t.Name(), t.columns, counting)
 	default:
-		return ask("%s: which of the columns %s is the time of an event? Their names do not tell, so say {time} COLUMN", t.Name(), list(t.header))
+		return ask("%s: which of the columns %s is the time of an event? Their names do not tell, so say {time} COLUMN", t.Name(), lines.List(t.header))
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func (f *featureMap) each(ctx context.Context, visit func(in *jsonmap.Scanner, i
 		id, ok := lines.ID(key)
 		if !ok {
 			return in.Errorf("key %q is not the id of a node; a map of features goes from ids to lists of columns",
-				clipText(string(key)))
+				lines.ClipText(string(key)))
 		}
 		return visit(in, id)
 	})

@@ -56,7 +56,7 @@ func (s *idSample) sure(t *table, header string, named bool) error {
 	if header != "" && header != "auto" || t.header == nil || named || s.numbers || s.ids > s.texts {
 		return nil
 	}
-	return ingest.Ask("%s: is the first row (%s) a header? Nothing tells, so say {header} yes or no", t.Name(), list(t.header))
+	return ingest.Ask("%s: is the first row (%s) a header? Nothing tells, so say {header} yes or no", t.Name(), lines.List(t.header))
 }
 
 // named reports whether the header has one of names, in any case of letters.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
 // kinds tells a list of edges between two kinds of nodes, both numbered from 0 or 1 (users and the
@@ -52,7 +53,7 @@ func (s *Source) findKinds(r *edgeReader) {
 	base := strings.ToLower(filepath.Base(r.Name()))
 	switch {
 	case r.header != nil && twoKinds(r.header[r.src], r.header[r.dst]):
-		s.kinds.named = fmt.Sprintf("columns %s and %s are", clipText(r.header[r.src]), clipText(r.header[r.dst]))
+		s.kinds.named = fmt.Sprintf("columns %s and %s are", lines.ClipText(r.header[r.src]), lines.ClipText(r.header[r.dst]))
 	case r.bipartite:
 		s.kinds.named = "a comment says that the columns are"
 	case base == "u.data" || slices.ContainsFunc(kindNames, func(part string) bool { return strings.Contains(base, part) }):

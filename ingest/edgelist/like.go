@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -65,7 +66,7 @@ func (n *nodeTable) followLabel(t *table, o *Options) (label string, none bool) 
 	}
 	if _, err := t.column("", of.From); err != nil || t.header != nil && !slices.Contains(t.header, of.From) {
 		n.skipped = append(n.skipped, fmt.Sprintf("%s: it has no column %s, which is the label in %s, so its nodes have no labels",
-			n.path, clipText(of.From), o.Like.Name))
+			n.path, lines.ClipText(of.From), o.Like.Name))
 		return "", true
 	}
 	if of.Numbers {
@@ -100,7 +101,7 @@ func (n *nodeTable) followFeatures(t *table, o *Options) (columns []int, ok bool
 		found := byName[name]
 		if len(found) == 0 {
 			return nil, false, o.Like.Errorf("%s: there is no column %s, which is a feature there; there are %s",
-				n.path, clipText(name), list(all))
+				n.path, lines.ClipText(name), lines.List(all))
 		}
 		at := found[0]
 		byName[name] = found[1:]
@@ -117,7 +118,7 @@ func (n *nodeTable) followFeatures(t *table, o *Options) (columns []int, ok bool
 		}
 		if !taken[at] {
 			return nil, false, o.Like.Errorf("%s: {feature_columns}: %s is no feature there; there are %s; leave {feature_columns} out",
-				n.path, t.title(at), list(o.Like.Columns(of)))
+				n.path, t.title(at), lines.List(o.Like.Columns(of)))
 		}
 		taken[at] = false
 	}

@@ -372,7 +372,7 @@ func (n *nodeTable) scan(ctx context.Context) error {
 	}
 	if name := severalLabels(names); name != "" {
 		return fmt.Errorf("%s: column %s: %q is several labels of one node, and a node has one class here; write an array of a row a node, with a "+
-			"column of zeros and ones for each label, for gnnstore ingest npz {multi_label}", n.path, clipText(n.labelled), clipText(name))
+			"column of zeros and ones for each label, for gnnstore ingest npz {multi_label}", n.path, lines.ClipText(n.labelled), lines.ClipText(name))
 	}
 	n.classes = names
 	if numbers {
@@ -445,7 +445,7 @@ func (n *nodeTable) class(t *table, cells [][]byte) (class int32, cell []byte, e
 	case n.classes != nil:
 		class, ok := n.classes[string(cell)]
 		if !ok {
-			return 0, cell, t.ErrorIn(n.label+1, "label %q is new; the file changed while it was read", clipText(string(cell)))
+			return 0, cell, t.ErrorIn(n.label+1, "label %q is new; the file changed while it was read", lines.ClipText(string(cell)))
 		}
 		return class, cell, nil
 	}
@@ -489,7 +489,7 @@ func (n *nodeTable) appendRow(dst []float32, t *table, cells [][]byte) ([]float3
 		v, err := lines.Float(cell, 32)
 		if err != nil && !isRange(err) { // what is too large becomes infinite, and the builder refuses it
 			return dst, bad(i+1, "%q is not a number; choose the columns of features with {feature_columns}",
-				clipText(string(cell)))
+				lines.ClipText(string(cell)))
 		}
 		dst = append(dst, float32(v))
 	}

@@ -204,7 +204,7 @@ func (n *nodeTable) splitColumn(t *table, columns []ingest.ColumnSample) error {
 				t.name(i), t.name(i))
 		case sure && columns[i].Integers+columns[i].Fractions > 0:
 			return n.ask("column %s is called as a split, and holds %s; {part} COLUMN names the column of train, valid and test, and "+
-				"{part} none makes this one a feature", t.name(i), clipText(columns[i].First))
+				"{part} none makes this one a feature", t.name(i), lines.ClipText(columns[i].First))
 		}
 	}
 	return nil
@@ -283,7 +283,7 @@ func (n *nodeTable) findLabel(t *table, o *Options, columns []ingest.ColumnSampl
 			continue // neither numbers nor classes
 		case c.Fractions > 0:
 			return n.ask("column %s is called as a label, and holds numbers such as %s: {label} %s:value learns them, and {label} none makes it a feature",
-				title, clipText(c.First), title)
+				title, lines.ClipText(c.First), title)
 		case c.Integers+c.Missing == c.Rows:
 			return n.ask("column %s is called as a label, and holds %d different integers: {label} %s makes them classes, {label} %s:value learns "+
 				"them as numbers, and {label} none makes it a feature", title, len(c.Values), title, title)
@@ -305,7 +305,7 @@ func (n *nodeTable) askAlone(t *table, o *Options, columns []ingest.ColumnSample
 		return nil
 	}
 	return n.ask("is column %d a label or a feature? The table has no header, and the column has integers such as %s: {label} %d makes them "+
-		"classes, and {feature_columns} %d a feature", i+1, clipText(columns[i].First), i+1, i+1)
+		"classes, and {feature_columns} %d a feature", i+1, lines.ClipText(columns[i].First), i+1, i+1)
 }
 
 // namedLabels returns the columns beside the label that are called as labels. They are no features
@@ -337,7 +337,7 @@ func (n *nodeTable) askWords(o *Options) error {
 		return nil
 	}
 	if i := slices.IndexFunc(n.names, ingest.MayBeMissing); i >= 0 {
-		word := clipText(n.names[i])
+		word := lines.ClipText(n.names[i])
 		return n.ask("is %q in column %s a class, or no label? {missing_words} %s takes it for none, and {missing_words} none for a class",
 			word, n.labelled, word)
 	}

@@ -176,7 +176,7 @@ func (s *Source) noteLeft(r *edgeReader) {
 	if s.left = r.names(left); len(s.left) == 0 {
 		return
 	}
-	note := fmt.Sprintf("%s: %d of the edges' columns are left behind (%s)", r.Name(), len(s.left), list(s.left))
+	note := fmt.Sprintf("%s: %d of the edges' columns are left behind (%s)", r.Name(), len(s.left), lines.List(s.left))
 	switch {
 	case s.o.RowsBeside:
 	case s.o.Events:

@@ -118,7 +118,7 @@ func (t *table) place(at int64, column int) string {
 	case column == 0:
 		return row
 	case t.made != "" && column <= len(t.header):
-		return fmt.Sprintf("%s, attribute %s", row, clipText(t.header[column-1]))
+		return fmt.Sprintf("%s, attribute %s", row, lines.ClipText(t.header[column-1]))
 	}
 	return fmt.Sprintf("%s, column %d", row, column)
 }
@@ -561,7 +561,7 @@ func (t *table) column(flag, name string) (int, error) {
 		return 0, fmt.Errorf("%s: %s %s: the table has no header, so columns go by number, from 1 to %d",
 			t.Name(), flag, name, t.columns)
 	}
-	return 0, fmt.Errorf("%s: %s %s: there is no such column; there are %s", t.Name(), flag, name, list(t.header))
+	return 0, fmt.Errorf("%s: %s %s: there is no such column; there are %s", t.Name(), flag, name, lines.List(t.header))
 }
 
 // title names a column in messages.
@@ -569,11 +569,11 @@ func (t *table) title(i int) string {
 	if t.header == nil {
 		return fmt.Sprintf("column %d", i+1)
 	}
-	return "column " + clipText(t.header[i])
+	return "column " + lines.ClipText(t.header[i])
 }
 
 // titles lists the columns that are wanted.
-func (t *table) titles(wanted func(i int) bool) string { return list(t.names(wanted)) }
+func (t *table) titles(wanted func(i int) bool) string { return lines.List(t.names(wanted)) }
 
 // names are the headers of columns, or their numbers.
 func (t *table) names(wanted func(i int) bool) (names []string) {
@@ -613,30 +613,6 @@ func (t *table) name(i int) string {
 	return strconv.Itoa(i + 1)
 }
 
-// list joins names, the first few.
-func list(names []string) string {
-	const most = 12
-	var short []string
-	for _, n := range names[:min(len(names), most)] {
-		short = append(short, clipText(n))
-	}
-	if len(names) > most {
-		short = append(short, "…")
-	}
-	return strings.Join(short, ", ")
-}
-
-// clipText makes a name fit for a message of one line.
-func clipText(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return '?'
-		}
-		return r
-	}, s)
-	return lines.Clip([]byte(s))
-}
-
 // cell returns the cell of a column.
 func (t *table) cell(cells [][]byte, column int) ([]byte, error) {
 	if column >= len(cells) {
@@ -664,7 +640,7 @@ func (t *table) id(cells [][]byte, column int) (int64, error) {
 	case t.numbered:
 		return 0, bad(column+1, "%q is no number of a node", lines.Clip(cell))
 	case lines.Rounded(cell):
-		return 0, bad(column+1, roundedID, lines.Clip(cell))
+		return 0, bad(column+1, "%w", lines.RefuseRounded(cell))
 	case lines.Zeros(cell):
 		return 0, bad(column+1, "%q has zeros in front, which an integer would lose; say {id_type} text", lines.Clip(cell))
 	case whole && negative < 0:
@@ -674,10 +650,6 @@ func (t *table) id(cells [][]byte, column int) (int64, error) {
 	}
 	return 0, bad(column+1, "%q is not an integer of 64 bits, as ids are; if they are text, say {id_type} text", lines.Clip(cell))
 }
-
-// roundedID is the error for an id that a spreadsheet has rounded.
-const roundedID = "%q is a number whose last digits are left out, as spreadsheets write long ids; " +
-	"export the column as text, with all digits"
 
 // text reads a node's id that is text.
 func (t *table) text(cells [][]byte, column int) ([]byte, error) {
@@ -690,7 +662,7 @@ func (t *table) text(cells [][]byte, column int) ([]byte, error) {
 	case len(cell) > ingest.MaxIDBytes:
 		return nil, bad(column+1, "an id of %d bytes, and %d are the most", len(cell), ingest.MaxIDBytes)
 	case !t.anyText && lines.Spreadsheet(cell):
-		return nil, bad(column+1, roundedID+"; if it is text as it stands, say {id_type} text", lines.Clip(cell))
+		return nil, bad(column+1, "%w; if it is text as it stands, say {id_type} text", lines.RefuseRounded(cell))
 	}
 	return cell, nil
 }

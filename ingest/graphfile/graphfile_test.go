@@ -313,6 +313,15 @@ func TestNodeLink(t *testing.T) {
 	require.Equal(t, []string{"x>y"}, g.Edges[0].Lines())
 }
 
+// TestNestedNames: a note about an attribute with objects stays on its line, whatever the name is.
+func TestNestedNames(t *testing.T) {
+	s, err := OpenNodeLink(write(t, "g.json", `{"nodes": [{"id": 0, "a\nb": {}}], "edges": []}`), edgelist.Options{})
+	require.NoError(t, err)
+	schema, err := s.Schema(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, schema.Skipped[0], "attributes of nodes with objects or lists of lists (a?b)")
+}
+
 func TestNodeLinkRefuses(t *testing.T) {
 	deep := strings.Repeat("[", 10_000)
 	for _, c := range []struct{ text, want string }{

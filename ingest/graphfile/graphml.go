@@ -140,7 +140,7 @@ func (e *elements) next() (xml.Token, error) {
 			return t, nil
 		case xml.EndElement:
 			if len(e.open) == 0 || e.open[len(e.open)-1] != t.Name.Local {
-				return nil, e.errorf("</%s> closes no element that is open", clipName(t.Name.Local))
+				return nil, e.errorf("</%s> closes no element that is open", lines.ClipText(t.Name.Local))
 			}
 			e.open = e.open[:len(e.open)-1]
 			return t, nil
@@ -151,8 +151,6 @@ func (e *elements) next() (xml.Token, error) {
 		}
 	}
 }
-
-func clipName(s string) string { return lines.Clip([]byte(strings.ToValidUTF8(s, "?"))) }
 
 // text returns the text of the element that was opened last, and closes it. Elements inside it are
 // left out.
@@ -212,7 +210,7 @@ func (g *graphML) readKeys() error {
 		switch {
 		case !ok:
 		case len(e.open) == 1 && t.Name.Local != "graphml":
-			return e.errorf("it starts with <%s>, and GraphML with <graphml>", clipName(t.Name.Local))
+			return e.errorf("it starts with <%s>, and GraphML with <graphml>", lines.ClipText(t.Name.Local))
 		case t.Name.Local == "key":
 			if err := g.readKey(e, t, &unnamed); err != nil {
 				return err
@@ -238,7 +236,7 @@ func (g *graphML) readKey(e *elements, t xml.StartElement, unnamed *int) error {
 		return e.errorf("a <key> without id")
 	}
 	if _, there := g.keys[id]; there {
-		return e.errorf("key %q is there twice", clipName(id))
+		return e.errorf("key %q is there twice", lines.ClipText(id))
 	}
 	of, _ := attr(t, "for")
 	name, named := attr(t, "attr.name")
@@ -269,7 +267,7 @@ func (g *graphML) readKey(e *elements, t xml.StartElement, unnamed *int) error {
 		}
 		at := slices.IndexFunc(*list, func(b attribute) bool { return b.name == name })
 		if at >= 0 && at <= i { // id, source or target
-			return e.errorf("attribute %q of a %s has the name of what GraphML has for itself; rename it", clipName(name), []string{"node", "edge"}[i])
+			return e.errorf("attribute %q of a %s has the name of what GraphML has for itself; rename it", lines.ClipText(name), []string{"node", "edge"}[i])
 		}
 		if at < 0 {
 			at = len(*list)
@@ -420,7 +418,7 @@ func (r *graphRows) datum(t xml.StartElement) error {
 	key, _ := attr(t, "key")
 	columns, known := r.keys[key]
 	if !known {
-		return r.e.errorf("data of a %s has key %q, which no <key> before the graph declares", r.want, clipName(key))
+		return r.e.errorf("data of a %s has key %q, which no <key> before the graph declares", r.want, lines.ClipText(key))
 	}
 	at := columns[r.which]
 	var err error
@@ -433,7 +431,7 @@ func (r *graphRows) datum(t xml.StartElement) error {
 	}
 	a := &r.columnsOf()[at]
 	if r.given[at] {
-		return r.e.errorf("attribute %q of a %s is there twice", clipName(a.name), r.want)
+		return r.e.errorf("attribute %q of a %s is there twice", lines.ClipText(a.name), r.want)
 	}
 	r.cells[at], r.given[at] = append(r.cells[at][:0], a.value(r.text)...), true
 	return nil

@@ -155,7 +155,7 @@ func (m *matrix) readBanner(words []string) error {
 		return errors.New("its values are complex, and weights are real; write one number an entry: " +
 			"scipy.io.mmwrite('graph.mtx', abs(scipy.io.mmread(FILE)))")
 	default:
-		return fmt.Errorf("the banner has %s in place of real, integer or pattern", clip(field))
+		return fmt.Errorf("the banner has %q in place of real, integer or pattern", lines.ClipText(field))
 	}
 	switch symmetry {
 	case "general":
@@ -164,16 +164,16 @@ func (m *matrix) readBanner(words []string) error {
 	case "skew-symmetric":
 		m.general, m.skew = false, true
 	default:
-		return fmt.Errorf("the banner has %s in place of general, symmetric or skew-symmetric", clip(symmetry))
+		return fmt.Errorf("the banner has %q in place of general, symmetric or skew-symmetric", lines.ClipText(symmetry))
 	}
 	switch {
 	case object != "matrix":
-		return fmt.Errorf("it has a %s, and a graph is a matrix", clip(object))
+		return fmt.Errorf("it has a %q, and a graph is a matrix", lines.ClipText(object))
 	case format == "array":
 		return errors.New("it has an array of all entries, zeros too, which is no list of edges; write coordinates: " +
 			"scipy.io.mmwrite('graph.mtx', scipy.sparse.coo_array(scipy.io.mmread(FILE)))")
 	case format != "coordinate":
-		return fmt.Errorf("the banner has %s in place of coordinate", clip(format))
+		return fmt.Errorf("the banner has %q in place of coordinate", lines.ClipText(format))
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func (m *matrix) readCounts(words []string) error {
 	for i, n := range []*int64{&m.rows, &m.columns, &m.entries} {
 		v, err := strconv.ParseInt(words[i], 10, 64)
 		if err != nil || v < 0 {
-			return fmt.Errorf("%s is no count of rows, columns or entries", clip(words[i]))
+			return fmt.Errorf("%q is no count of rows, columns or entries", lines.ClipText(words[i]))
 		}
 		*n = v
 	}
@@ -290,6 +290,3 @@ type readCloser struct {
 	io.Reader
 	io.Closer
 }
-
-// clip shortens a word of the file for a message.
-func clip(s string) string { return strconv.Quote(lines.Clip([]byte(s))) }

@@ -79,7 +79,7 @@ func OpenNodeLink(path string, o edgelist.Options) (*edgelist.Source, error) {
 		var nested []string
 		for _, f := range g.lists[i].fields {
 			if f.kind == nestedField {
-				nested = append(nested, lines.Clip([]byte(f.name)))
+				nested = append(nested, lines.ClipText(f.name))
 			}
 		}
 		if len(nested) > 0 {
@@ -115,7 +115,7 @@ func (g *nodeLink) settle(o *edgelist.Options) error {
 	for i, names := range [][]string{{o.ID, "id"}, {o.Src, o.Dst}} {
 		for _, name := range names {
 			if at, there := g.lists[i].byName[name]; there && g.lists[i].fields[at].kind > cellField {
-				return fmt.Errorf("attribute %q, which names nodes, holds lists or objects; write ids as numbers or texts", clipName(name))
+				return fmt.Errorf("attribute %q, which names nodes, holds lists or objects; write ids as numbers or texts", lines.ClipText(name))
 			}
 		}
 	}
@@ -201,7 +201,7 @@ func (g *nodeLink) scan() error {
 	t := newTokens(f)
 	err = topLevel(t, func(key string, kind byte) error {
 		if slices.Contains(g.keys, key) {
-			return t.errorf("key %q is there twice", clipName(key))
+			return t.errorf("key %q is there twice", lines.ClipText(key))
 		}
 		if g.keys = append(g.keys, key); len(g.keys) > mostKeys {
 			return t.errorf("more than %d keys at its top, and a graph has a few", mostKeys)
@@ -574,7 +574,7 @@ func (r *objectRows) object() error {
 			if f.kind == unknownField && string(r.t.raw) == "null" {
 				return nil
 			}
-			return r.t.errorf("attribute %q is there twice", clipName(f.name))
+			return r.t.errorf("attribute %q is there twice", lines.ClipText(f.name))
 		case f.kind == vectorField:
 			return r.vector(kind, r.first[at], f.width)
 		case kind == '[':

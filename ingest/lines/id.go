@@ -2,6 +2,7 @@ package lines
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"strconv"
 )
@@ -52,6 +53,12 @@ func Rounded(cell []byte) bool {
 // Spreadsheet reports whether a cell is [Rounded] in the form of spreadsheets, which no text has by
 // chance: a capital E and a sign.
 func Spreadsheet(cell []byte) bool { return bytes.Contains(cell, []byte("E+")) && Rounded(cell) }
+
+// RefuseRounded is the error for an id that is [Rounded].
+func RefuseRounded(cell []byte) error {
+	return fmt.Errorf("%q is a number whose last digits are left out, as spreadsheets write long ids; "+
+		"export the column as text, with all digits", Clip(cell))
+}
 
 // Zeros reports whether a cell is digits with zeros in front, which an integer would lose.
 func Zeros(cell []byte) bool {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/gzip"
@@ -380,13 +379,4 @@ func (s *Scanner) look(read []byte) {
 		s.lone = i+1 == len(read) || read[i+1] != '\n'
 		read = read[i+1:]
 	}
-}
-
-// Clip shortens a cell for a message.
-func Clip(cell []byte) string {
-	const most = 40
-	if len(cell) <= most {
-		return string(cell)
-	}
-	return strings.ToValidUTF8(string(cell[:most]), "") + "…"
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
 // dglMeta is the meta.yaml of DGL's CSVDataset:
@@ -43,7 +45,7 @@ func dglSchema(path string, text []byte) ([]byte, error) {
 	}
 	var m dglMeta
 	if err := yaml.Unmarshal(text, &m); err != nil {
-		return nil, fmt.Errorf("%s: a CSVDataset of DGL, whose keys cannot be read: %s", path, clip(err.Error()))
+		return nil, fmt.Errorf("%s: a CSVDataset of DGL, whose keys cannot be read: %s", path, lines.ClipText(err.Error()))
 	}
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("%s: a CSVDataset of DGL: "+format, append([]any{path}, args...)...)
@@ -53,13 +55,13 @@ func dglSchema(path string, text []byte) ([]byte, error) {
 	}
 	delim := cmp.Or(m.Separator, ",")
 	if len(delim) != 1 {
-		return nil, fail("separator %q: it is one character", clip(delim))
+		return nil, fail("separator %q: it is one character", lines.ClipText(delim))
 	}
 	g := guess{notes: []string{"from " + filepath.Base(path) + ", of DGL's CSVDataset"}}
 	dir := filepath.Dir(path)
 	open := func(d *dglData) (*inferred, error) {
 		if !filepath.IsLocal(d.File) {
-			return nil, fail("file_name %q: it leads out of the folder; move the file there", clip(d.File))
+			return nil, fail("file_name %q: it leads out of the folder; move the file there", lines.ClipText(d.File))
 		}
 		if _, err := os.Stat(filepath.Join(dir, d.File)); err != nil {
 			return nil, fail("%w", err)
@@ -91,7 +93,7 @@ func dglSchema(path string, text []byte) ([]byte, error) {
 		}
 		id := t.called(cmp.Or(d.ID, "node_id"))
 		if id == nil {
-			return nil, fail("%s: there is no column %s, the ids of nodes; name it with node_id_field", d.File, clip(cmp.Or(d.ID, "node_id")))
+			return nil, fail("%s: there is no column %s, the ids of nodes; name it with node_id_field", d.File, lines.ClipText(cmp.Or(d.ID, "node_id")))
 		}
 		g.nodes = append(g.nodes, &inferredNodes{
 			inferred: t, name: typeName(d.Type), id: id, chosen: chosen{passed: map[*guessed]bool{t.called("graph_id"): true}},
@@ -106,7 +108,7 @@ func dglSchema(path string, text []byte) ([]byte, error) {
 		src, dst := t.called(cmp.Or(d.Src, "src_id")), t.called(cmp.Or(d.Dst, "dst_id"))
 		if src == nil || dst == nil {
 			return nil, fail("%s: there is no column %s or no column %s, the ends of edges; name them with src_id_field and dst_id_field",
-				d.File, clip(cmp.Or(d.Src, "src_id")), clip(cmp.Or(d.Dst, "dst_id")))
+				d.File, lines.ClipText(cmp.Or(d.Src, "src_id")), lines.ClipText(cmp.Or(d.Dst, "dst_id")))
 		}
 		e := &inferredEdges{
 			inferred: t, src: src, dst: dst, from: "node", to: "node", relation: "to", why: "by " + filepath.Base(path),

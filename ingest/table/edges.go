@@ -180,34 +180,25 @@ func bitsOf(v *value, elem store.Elem, dates *lines.Dates) (uint64, error) {
 			n, ok = ingest.WholeText(v.Text)
 		}
 	}
-	low, high := int64(math.MinInt64), int64(math.MaxInt64)
-	switch elem {
-	case store.I32:
-		low, high = math.MinInt32, math.MaxInt32
-	case store.U8:
-		low, high = 0, math.MaxUint8
-	}
 	switch {
 	case !ok && v.Kind == parquet.Text:
 		_, err := lines.Float(v.Text, 64)
 		_, _, dated := lines.ParseInstant(v.Text)
 		switch {
 		case dated:
-			return 0, fmt.Errorf("%q is a date, which the type %v does not hold; say type: i64, for seconds since 1970", clip(string(v.Text)), elem)
+			return 0, fmt.Errorf("%q is a date, which the type %v does not hold; say type: i64, for seconds since 1970", lines.ClipText(string(v.Text)), elem)
 		case err != nil:
-			return 0, fmt.Errorf("%q is not a number; choose another column", clip(string(v.Text)))
+			return 0, fmt.Errorf("%q is not a number; choose another column", lines.ClipText(string(v.Text)))
 		}
-		return 0, fmt.Errorf("%q is not an integer of 64 bits; round it, or keep it as f32", clip(string(v.Text)))
+		return 0, fmt.Errorf("%q is not an integer of 64 bits; round it, or keep it as f32", lines.ClipText(string(v.Text)))
 	case !ok && v.Kind != parquet.Float:
 		return 0, fmt.Errorf("%v are no integers; choose another column", v.Kind)
 	case dates != nil && dates.Alone:
 		return 0, fmt.Errorf("a number, and the type keeps dates; say type: i64")
 	case !ok:
 		return 0, fmt.Errorf("%v is not an integer of 64 bits; round it, or keep it as f32", v.Float)
-	case n < low || n > high:
-		return 0, fmt.Errorf("%d is not a value of %v, which go from %d to %d; choose another type", n, elem, low, high)
 	}
-	return uint64(n), nil
+	return uint64(n), lines.Fit(n, elem)
 }
 
 // settle learns what the schema needs to know; what ids are is known by now.
@@ -243,7 +234,7 @@ func (e *edges) settle(ctx context.Context, forgive forgiver) error {
 		return fmt.Errorf("%s: there are no rows in it to name the relations of %s:*:%s", e.files[0], e.src, e.dst)
 	case !e.relations.SettleTexts():
 		return fmt.Errorf("%s: line %d: relation_column: %s has more than %d different values; is it the column of relations?",
-			e.schema, e.by.line, clip(e.by.text), maxRelations)
+			e.schema, e.by.line, lines.ClipText(e.by.text), maxRelations)
 	}
 	e.names = cleanNames(e.relations.Names)
 	return nil
@@ -263,7 +254,7 @@ func (e *edges) cleaned() string {
 	if changed == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s: names of relations that a dataset cannot have: %s", e.files[0], list(changed))
+	return fmt.Sprintf("%s: names of relations that a dataset cannot have: %s", e.files[0], lines.List(changed))
 }
 
 // relation is the schema's form of the i-th.

@@ -99,7 +99,7 @@ func forgiving(t *lines.Tolerance) forgiver {
 func judge(t *lines.Tolerance, path string, r rows, bad *rowError) error {
 	err := bad.err
 	if bad.column != "" {
-		err = fmt.Errorf("column %s: %w", clip(bad.column), err)
+		err = fmt.Errorf("column %s: %w", lines.ClipText(bad.column), err)
 	}
 	place, row := r.where()
 	said := fmt.Errorf("%s: %s: %w", path, place, err)
@@ -177,7 +177,7 @@ func (e *entry) checkLeak(path string, columns []column, at []int) error {
 		for j, f := range columns {
 			if f.key == "features" && at[i] == at[j] {
 				return fmt.Errorf("%s: line %d: features: column %s of %s is the %s as well, and a network would read what it is to learn; leave it out of features",
-					e.schema, f.line, clip(f.text), path, c.key)
+					e.schema, f.line, lines.ClipText(f.text), path, c.key)
 			}
 		}
 	}
@@ -200,10 +200,6 @@ func looksInt(v *value) bool {
 	return false
 }
 
-// roundedID is the error for an id that a spreadsheet has rounded.
-const roundedID = "%q is a number whose last digits are left out, as spreadsheets write long ids; " +
-	"export the column as text, with all digits"
-
 // id reads an id: an integer, or text, which is lent as the cell is or in buf.
 func (k ids) id(v *value, buf []byte) (n int64, text []byte, err error) {
 	if v.Kind == parquet.Null || v.Kind == parquet.Text && lines.IsBlank(v.Text) {
@@ -218,10 +214,10 @@ func (k ids) id(v *value, buf []byte) (n int64, text []byte, err error) {
 			n, ok = lines.Whole(v.Float)
 		case parquet.Text:
 			if n, ok = lines.ID(v.Text); !ok && lines.Rounded(v.Text) {
-				return 0, nil, fmt.Errorf(roundedID, clip(string(v.Text)))
+				return 0, nil, lines.RefuseRounded(v.Text)
 			} else if !ok {
 				return 0, nil, fmt.Errorf("%q is not an integer from 0 to 2⁶³-1 without leading zeros, as the ids of this node "+
-					"type are; for other ids say id_type: text", clip(string(v.Text)))
+					"type are; for other ids say id_type: text", lines.ClipText(string(v.Text)))
 			}
 		}
 		switch {
@@ -236,7 +232,7 @@ func (k ids) id(v *value, buf []byte) (n int64, text []byte, err error) {
 	switch v.Kind {
 	case parquet.Text:
 		if text = v.Text; k == autoTextIDs && lines.Spreadsheet(text) {
-			return 0, nil, fmt.Errorf(roundedID+"; if it is text as it stands, say id_type: text", clip(string(text)))
+			return 0, nil, fmt.Errorf("%w; if it is text as it stands, say id_type: text", lines.RefuseRounded(text))
 		}
 	case parquet.Int:
 		text = strconv.AppendInt(buf[:0], v.Int, 10)
@@ -288,11 +284,11 @@ func number(v *value) (float64, error) {
 		var err error
 		f, err = lines.Float(v.Text, 64)
 		if _, _, dated := lines.ParseInstant(v.Text); dated && err != nil {
-			return 0, fmt.Errorf("%q is a date, which 32 bits do not hold; write a number of it, such as its year", clip(string(v.Text)))
+			return 0, fmt.Errorf("%q is a date, which 32 bits do not hold; write a number of it, such as its year", lines.ClipText(string(v.Text)))
 		}
 		if err != nil && !errors.Is(err, strconv.ErrRange) { // what is too large is infinite, and told below
 			return 0, fmt.Errorf("%q is not a number; if they are categories, list the column under categorical",
-				clip(string(v.Text)))
+				lines.ClipText(string(v.Text)))
 		}
 	case parquet.List:
 		return 0, fmt.Errorf("a list, and one number is expected")
@@ -376,7 +372,7 @@ func (e *entry) measure(ctx context.Context, tables []matrix) error {
 		if f.known {
 			if len(votes[i]) > 0 && votes[i][f.dim] == 0 {
 				return fmt.Errorf("%s: line %d: features: column %s of %s has no cells of %d numbers, as the dataset to follow has; name another column, or leave {like} out",
-					e.schema, f.line, clip(f.text), e.files[0], f.dim)
+					e.schema, f.line, lines.ClipText(f.text), e.files[0], f.dim)
 			}
 			continue
 		}
@@ -389,10 +385,10 @@ func (e *entry) measure(ctx context.Context, tables []matrix) error {
 		case f.dim > 0:
 		case problem[i] != nil:
 			return fmt.Errorf("%s: line %d: features: column %s of %s: %w",
-				e.schema, f.line, clip(f.text), e.files[0], problem[i])
+				e.schema, f.line, lines.ClipText(f.text), e.files[0], problem[i])
 		default:
 			return fmt.Errorf("%s: line %d: features: column %s of %s has no numbers in its first rows",
-				e.schema, f.line, clip(f.text), e.files[0])
+				e.schema, f.line, lines.ClipText(f.text), e.files[0])
 		}
 	}
 	for _, t := range tables {
@@ -523,14 +519,14 @@ func (e *entry) settle(tables []matrix) error {
 				continue
 			}
 			if f.missing == mean && !f.settle() {
-				return fmt.Errorf("%s: line %d: missing: column %s has no number to take the mean of", e.schema, f.line, clip(f.text))
+				return fmt.Errorf("%s: line %d: missing: column %s has no number to take the mean of", e.schema, f.line, lines.ClipText(f.text))
 			}
 			if f.category == nil {
 				continue
 			}
 			if !f.category.Settle() {
 				return fmt.Errorf("%s: line %d: categorical: column %s: more than %d different values; index takes %d, onehot %d",
-					e.schema, f.line, clip(f.text), f.most(), maxIndexed, maxOneHot)
+					e.schema, f.line, lines.ClipText(f.text), f.most(), maxIndexed, maxOneHot)
 			}
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
 // stormConfig is the configuration of GraphStorm's graph construction:
@@ -78,7 +80,7 @@ func stormSchema(dir string) ([]byte, error) {
 		}
 		var c stormConfig
 		if err := json.Unmarshal(text, &c); err != nil {
-			return nil, fmt.Errorf("%s: a configuration of GraphStorm, which cannot be read: %s", path, clip(err.Error()))
+			return nil, fmt.Errorf("%s: a configuration of GraphStorm, which cannot be read: %s", path, lines.ClipText(err.Error()))
 		}
 		return c.yaml(dir, path)
 	}
@@ -107,13 +109,13 @@ func (c *stormConfig) yaml(dir, path string) ([]byte, error) {
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		if declared[n.NodeType] {
-			fail("node type %s is there twice; write its files and features into one entry", clip(n.NodeType))
+			fail("node type %s is there twice; write its files and features into one entry", lines.ClipText(n.NodeType))
 		}
 		declared[n.NodeType] = true
 		fmt.Fprintf(&b, "  - type: %s\n", quote(cleanName(n.NodeType)))
 		n.write(&b, dir, fail)
 		if n.NodeID == "" {
-			fail("node type %s has no node_id_col", clip(n.NodeType))
+			fail("node type %s has no node_id_col", lines.ClipText(n.NodeType))
 		}
 		fmt.Fprintf(&b, "    id: %s\n", quote(n.NodeID))
 		n.writeFeatures(&b)
@@ -178,7 +180,7 @@ func (e *stormEntry) write(b *bytes.Buffer, dir string, fail func(format string,
 	case "json":
 		b.WriteString("    format: jsonl # an object a line\n")
 	default:
-		fail("format %q is not read; write the tables as Parquet", clip(e.Format.Name))
+		fail("format %q is not read; write the tables as Parquet", lines.ClipText(e.Format.Name))
 	}
 	if s := e.Format.Separator; s != "" && s != "," {
 		fmt.Fprintf(b, "    delimiter: %q\n", s)

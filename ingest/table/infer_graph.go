@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
 const (
@@ -366,7 +368,7 @@ func (p *propertyGraph) write(g *guess) {
 				break
 			}
 			if !ok {
-				g.notes = append(g.notes, fmt.Sprintf("%s: passed over: edges of type %s, whose ends are in no table that was read", t.files[0], clip(r.name)))
+				g.notes = append(g.notes, fmt.Sprintf("%s: passed over: edges of type %s, whose ends are in no table that was read", t.files[0], lines.ClipText(r.name)))
 				continue
 			}
 			e := &inferredEdges{

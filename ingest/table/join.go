@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
 // joined holds the label or the split of nodes, read from other files. A row of these files names a
@@ -143,7 +144,7 @@ func (j *joined) twice(ctx context.Context, forgive forgiver, key [2]uint64) err
 		}
 		id := strconv.FormatInt(r.number, 10)
 		if r.text != nil {
-			id = clip(string(r.text))
+			id = lines.ClipText(string(r.text))
 		}
 		return fmt.Errorf("%s: row %d (counting from 1): id %s is there twice, and a node has one label and is in one part of a split", path, r.row, id)
 	})

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -63,7 +64,7 @@ func (s *schema) follow(l *ingest.Like) error {
 		t := &l.Encodings.Tables[i]
 		if !found[t] && t.Made == "" && (types[t.NodeType] || relations[t.Relation]) {
 			return fmt.Errorf("%s: {like} %s: its table %s of %s has the columns %s; list them under features",
-				s.path, l.Name, t.Name, t.Owner(), list(l.Columns(t)))
+				s.path, l.Name, t.Name, t.Owner(), lines.List(l.Columns(t)))
 		}
 	}
 	return nil
@@ -96,7 +97,7 @@ func (e *entry) followTable(l *ingest.Like, m *matrix, enc *store.TableEncoding)
 	if l.Silent {
 		for _, f := range m.features {
 			if f.category != nil || f.missing == mean {
-				return fail("an earlier build made that dataset, and it does not say the categories and means of its columns, such as %s; ingest it again", clip(f.text))
+				return fail("an earlier build made that dataset, and it does not say the categories and means of its columns, such as %s; ingest it again", lines.ClipText(f.text))
 			}
 		}
 		return nil
@@ -118,16 +119,16 @@ func (e *entry) followTable(l *ingest.Like, m *matrix, enc *store.TableEncoding)
 		c := &enc.Columns[i]
 		f := byName[c.Name]
 		if f == nil {
-			return fail("column %s is there, and not among the features of the schema; list it", clip(c.Name))
+			return fail("column %s is there, and not among the features of the schema; list it", lines.ClipText(c.Name))
 		}
 		if err := f.follow(l, c); err != nil {
-			return fail("column %s %v", clip(c.Name), err)
+			return fail("column %s %v", lines.ClipText(c.Name), err)
 		}
 		ordered = append(ordered, f)
 	}
 	for _, f := range m.features {
 		if name := e.title(f.column); !slices.Contains(there, name) {
-			return fail("column %s is not there; leave it out of features; there are %s", clip(name), list(there))
+			return fail("column %s is not there; leave it out of features; there are %s", lines.ClipText(name), lines.List(there))
 		}
 	}
 	m.features = ordered
@@ -140,7 +141,7 @@ func (f *feature) follow(l *ingest.Like, c *store.Encoding) error {
 		index := c.Encoder == store.CategoryIndex
 		if f.category != nil && f.index != index {
 			return fmt.Errorf("is categorical by %s there; write categorical: {%s: %s}",
-				c.Encoder, clip(f.text), c.Encoder)
+				c.Encoder, lines.ClipText(f.text), c.Encoder)
 		}
 		if f.missing != "" {
 			return fmt.Errorf("is categorical there, so a missing value has no category; leave the column out of missing")
@@ -148,7 +149,7 @@ func (f *feature) follow(l *ingest.Like, c *store.Encoding) error {
 		bucket := c.Unknown == store.UnknownBucket
 		if f.rule == unknownBucket && !bucket {
 			return fmt.Errorf("has no bucket for unknown categories there; choose unknown: {%s: 0} or refuse, "+
-				"or ingest that dataset again with unknown: {%s: bucket}, and train on it", clip(f.text), clip(f.text))
+				"or ingest that dataset again with unknown: {%s: bucket}, and train on it", lines.ClipText(f.text), lines.ClipText(f.text))
 		}
 		f.known, f.index, f.dim, f.bucket, f.rare = true, index, 0, bucket, 0
 		if index {
@@ -156,7 +157,7 @@ func (f *feature) follow(l *ingest.Like, c *store.Encoding) error {
 		}
 		f.category = ingest.KnownCategory(c.Categories,
 			fmt.Sprintf("the categories of %s; in the schema, unknown: {%s: 0} takes it for a missing one",
-				l.Name, clip(f.text)))
+				l.Name, lines.ClipText(f.text)))
 		return nil
 	}
 	f.bucket = false
@@ -169,7 +170,7 @@ func (f *feature) follow(l *ingest.Like, c *store.Encoding) error {
 		return fmt.Errorf("is a number there; leave it out of categorical")
 	case f.missing != "" && f.missing != rule:
 		return fmt.Errorf("has the rule %s for missing numbers there; write missing: {%s: %s}, or leave it out",
-			rule, clip(f.text), rule)
+			rule, lines.ClipText(f.text), rule)
 	}
 	f.known, f.missing, f.dim, f.average = true, rule, int(c.Width), average{means: c.Means}
 	if rule == indicate {
@@ -202,7 +203,7 @@ func taken(tables []matrix) (notes []string) {
 				become = "are in its bucket for unknown ones"
 			}
 			notes = append(notes, fmt.Sprintf("column %s: %d cells have other categories than the dataset to follow, such as %q, and %s",
-				clip(f.text), f.unknown.cells, clip(f.unknown.first), become))
+				lines.ClipText(f.text), f.unknown.cells, lines.ClipText(f.unknown.first), become))
 		}
 	}
 	return notes

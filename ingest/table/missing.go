@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/ingest/parquet"
 )
 
@@ -29,7 +30,7 @@ func (d *document) missing(o *object, taken map[string]*feature) {
 		case refuse, zero, mean, indicate:
 			return m
 		}
-		d.errorf(w.line, "missing %q: choose refuse, 0, mean or indicator", clip(w.text))
+		d.errorf(w.line, "missing %q: choose refuse, 0, mean or indicator", lines.ClipText(w.text))
 		return refuse
 	}
 	n := o.keys["missing"]
@@ -51,9 +52,9 @@ func (d *document) missing(o *object, taken map[string]*feature) {
 		f := taken[column.text]
 		switch m := policy(d.word(n.Content[i+1], "refuse, 0, mean or indicator")); {
 		case f == nil:
-			d.errorf(column.line, "missing %s: it is not among the features; list it there as well", clip(column.text))
+			d.errorf(column.line, "missing %s: it is not among the features; list it there as well", lines.ClipText(column.text))
 		case f.category != nil:
-			d.errorf(column.line, "missing %s: it is categorical, where a missing value is none of the categories; leave it out here", clip(column.text))
+			d.errorf(column.line, "missing %s: it is categorical, where a missing value is none of the categories; leave it out here", lines.ClipText(column.text))
 		default:
 			f.missing = m
 		}
@@ -88,7 +89,7 @@ func (d *document) unknown(o *object, taken map[string]*feature) {
 			f.bucket, f.rare = true, n
 		default:
 			d.errorf(w.line, "unknown %q: choose refuse; 0, which takes the category for a missing one; or bucket, a number for all of them, "+
-				"or bucket:N, which has the categories of fewer than N rows in it", clip(w.text))
+				"or bucket:N, which has the categories of fewer than N rows in it", lines.ClipText(w.text))
 		}
 	}
 	n := o.keys["unknown"]
@@ -108,7 +109,7 @@ func (d *document) unknown(o *object, taken map[string]*feature) {
 			set(f, rule)
 			f.named = true
 		} else {
-			d.errorf(column.line, "unknown %s: it is not among the features; list it there as well", clip(column.text))
+			d.errorf(column.line, "unknown %s: it is not among the features; list it there as well", lines.ClipText(column.text))
 		}
 	}
 }
@@ -141,7 +142,7 @@ func (f *feature) stand(row []float32) ([]float32, error) {
 		}
 		return row, nil
 	}
-	return row, fmt.Errorf("a number is missing; fill it in, leave the column out, or say in the schema what stands for it, as in missing: {%s: mean}", clip(f.text))
+	return row, fmt.Errorf("a number is missing; fill it in, leave the column out, or say in the schema what stands for it, as in missing: {%s: mean}", lines.ClipText(f.text))
 }
 
 // average is the mean of a feature's cells, which are added up in float64 in the order of the rows.
@@ -189,7 +190,7 @@ func filled(tables []matrix) (notes []string) {
 				means = append(means, "…")
 			}
 			notes = append(notes, fmt.Sprintf("column %s: %d cells without a number have the mean of the %d others, %s",
-				clip(f.text), f.absent, f.cells, strings.Join(means, ";")))
+				lines.ClipText(f.text), f.absent, f.cells, strings.Join(means, ";")))
 		}
 	}
 	return notes

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/ingest/parquet"
 )
 
@@ -87,7 +88,7 @@ func (n *nodes) newClasses() *ingest.Category {
 // settleClasses makes classes of the labels that were learnt.
 func (n *nodes) settleClasses() error {
 	if err := n.classes.SettleLabel(); err != nil {
-		return fmt.Errorf("%s: line %d: label: column %s: %w", n.schema, n.label.line, clip(n.label.text), err)
+		return fmt.Errorf("%s: line %d: label: column %s: %w", n.schema, n.label.line, lines.ClipText(n.label.text), err)
 	}
 	return nil
 }
@@ -172,7 +173,7 @@ func valueBits(v *value) (int32, error) {
 	if !isMissing(v) {
 		var err error
 		if f, err = number(v); err != nil && v.Kind == parquet.Text {
-			return 0, fmt.Errorf("%q is not a finite number of 32 bits; a column that names classes is a label", clip(string(v.Text)))
+			return 0, fmt.Errorf("%q is not a finite number of 32 bits; a column that names classes is a label", lines.ClipText(string(v.Text)))
 		} else if err != nil {
 			return 0, err
 		}
@@ -191,9 +192,9 @@ func (r *nodeReader) readMasks(cells []value) error {
 		in, ok := ingest.MaskOf(textOf(&cells[i], buf[:0]))
 		switch {
 		case !ok:
-			return &rowError{c.text, fmt.Errorf("%q in a mask, which is zeros and ones", clip(string(textOf(&cells[i], buf[:0]))))}
+			return &rowError{c.text, fmt.Errorf("%q in a mask, which is zeros and ones", lines.ClipText(string(textOf(&cells[i], buf[:0]))))}
 		case in && found != "":
-			return &rowError{c.text, fmt.Errorf("the node is in %s as well, and a node is in one part of a split", clip(found))}
+			return &rowError{c.text, fmt.Errorf("the node is in %s as well, and a node is in one part of a split", lines.ClipText(found))}
 		case in:
 			r.part, found = part, c.text
 		}
@@ -227,7 +228,7 @@ func partOf(v *value) (int, error) {
 	if part, ok := ingest.PartNumber(text); ok {
 		return part, nil
 	}
-	return 0, fmt.Errorf("%q is no part of a split; there are train, valid and test, or 0, 1 and 2, and nothing for none", clip(string(text)))
+	return 0, fmt.Errorf("%q is no part of a split; there are train, valid and test, or 0, 1 and 2, and nothing for none", lines.ClipText(string(text)))
 }
 
 // settle learns what the schema needs to know: what ids are, how long vectors are, the classes. It
@@ -297,7 +298,7 @@ func (e *entry) listColumn(path string, titles []string, id column) (column, err
 	}
 	if len(titles) != 1 {
 		return column{}, fmt.Errorf("%s: line %d: split: %s has the columns %s; a list of ids has one, or one that is called "+
-			"as the ids are", e.schema, e.line, path, list(titles))
+			"as the ids are", e.schema, e.line, path, lines.List(titles))
 	}
 	return column{word{titles[0], e.line}, "split"}, nil
 }

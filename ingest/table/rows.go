@@ -203,7 +203,7 @@ func openParquet(path string) (rows, error) {
 func (p *parquetRows) choose(columns []int) error {
 	for _, c := range columns {
 		if column := p.file.Columns()[c]; column.Kind == parquet.Null {
-			return fmt.Errorf("%s: column %s cannot be read: %s", p.file.Name(), clip(column.Name), column.Why)
+			return fmt.Errorf("%s: column %s cannot be read: %s", p.file.Name(), lines.ClipText(column.Name), column.Why)
 		}
 	}
 	p.in = p.file.Rows(columns)
@@ -302,7 +302,7 @@ func (j *jsonRows) next(cells []value) (err error) {
 	in.UseNumber()
 	var row map[string]any
 	if err := in.Decode(&row); err != nil {
-		return &rowError{err: fmt.Errorf("not an object of JSON: %s", clip(err.Error()))}
+		return &rowError{err: fmt.Errorf("not an object of JSON: %s", lines.ClipText(err.Error()))}
 	}
 	if in.InputOffset() < int64(len(bytes.TrimRight(line, " \t\r"))) {
 		return &rowError{err: fmt.Errorf("text follows the object of JSON; write one a line")}

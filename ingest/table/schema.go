@@ -108,7 +108,7 @@ func (e *entry) checkUnknown(tables []matrix) error {
 		for _, f := range t.features {
 			if f.named && f.category == nil {
 				return fmt.Errorf("%s: line %d: unknown: column %s is not categorical, so it has no categories; list it under categorical, or leave it out here",
-					e.schema, f.line, clip(f.text))
+					e.schema, f.line, lines.ClipText(f.text))
 			}
 		}
 	}
@@ -143,7 +143,7 @@ func readSchema(path string, anywhere bool) (*schema, error) {
 	s := &schema{path: path, name: store.CleanName(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))}
 	if w := top.word("name"); w.set() {
 		if s.name = store.CleanName(w.text); s.name != w.text {
-			d.errorf(w.line, "name %q: names are letters, digits, _, - and .; try %s", clip(w.text), s.name)
+			d.errorf(w.line, "name %q: names are letters, digits, _, - and .; try %s", lines.ClipText(w.text), s.name)
 		}
 	}
 	types := map[string]int{}
@@ -186,20 +186,7 @@ func (s *schema) typeNames() string {
 	for _, n := range s.nodes {
 		names = append(names, n.name)
 	}
-	return list(names)
-}
-
-// list joins names, the first few.
-func list(names []string) string {
-	const most = 12
-	var short []string
-	for _, n := range names[:min(len(names), most)] {
-		short = append(short, clip(n))
-	}
-	if len(names) > most {
-		short = append(short, "…")
-	}
-	return strings.Join(short, ", ")
+	return lines.List(names)
 }
 
 var nodeKeys = []string{
@@ -230,7 +217,7 @@ func (d *document) nodes(n *yaml.Node) *nodes {
 	case "text":
 		e.declared = textIDs
 	default:
-		d.errorf(kind.line, "id_type %q: choose text, int or auto", clip(kind.text))
+		d.errorf(kind.line, "id_type %q: choose text, int or auto", lines.ClipText(kind.text))
 	}
 	if !e.gathered && !e.id.set() {
 		e.declared = rowIDs
@@ -287,7 +274,7 @@ func (d *document) edges(n *yaml.Node) *edges {
 	parts := strings.Split(kind.text, ":")
 	if len(parts) != 3 {
 		d.errorf(kind.line, "type %q: edges go from a node type by a relation to a node type, SOURCE:RELATION:DESTINATION, "+
-			"as in user:buys:item", clip(kind.text))
+			"as in user:buys:item", lines.ClipText(kind.text))
 		return e
 	}
 	e.src, e.dst = d.name(word{parts[0], kind.line}, "a node type"), d.name(word{parts[2], kind.line}, "a node type")
@@ -295,9 +282,9 @@ func (d *document) edges(n *yaml.Node) *edges {
 	e.by = o.column("relation_column")
 	switch {
 	case e.by.set() && e.relation != anyRelation:
-		d.errorf(kind.line, "type %q: with a relation_column the relation is a star, %s:*:%s", clip(kind.text), e.src, e.dst)
+		d.errorf(kind.line, "type %q: with a relation_column the relation is a star, %s:*:%s", lines.ClipText(kind.text), e.src, e.dst)
 	case !e.by.set() && e.relation == anyRelation:
-		d.errorf(kind.line, "type %q: the star stands for the values of a column; name it with relation_column", clip(kind.text))
+		d.errorf(kind.line, "type %q: the star stands for the values of a column; name it with relation_column", lines.ClipText(kind.text))
 	case !e.by.set():
 		d.name(word{parts[1], kind.line}, "a relation")
 	}
@@ -309,7 +296,7 @@ func (d *document) edges(n *yaml.Node) *edges {
 	case "skip":
 		e.skipEmpty = true
 	default:
-		d.errorf(w.line, "empty_ends %q: choose refuse, or skip, which takes a row without an end for no edge", clip(w.text))
+		d.errorf(w.line, "empty_ends %q: choose refuse, or skip, which takes a row without an end for no edge", lines.ClipText(w.text))
 	}
 	e.from = column{o.need("src", "the column of sources"), "src"}
 	e.to = column{o.need("dst", "the column of destinations"), "dst"}
@@ -324,9 +311,9 @@ func (d *document) edges(n *yaml.Node) *edges {
 			from = column{name, "columns"}
 		}
 		kind := item.need("type", elemNames).text
-		elem, ok := elems[kind]
+		elem, unit, ok := lines.EdgeType(kind)
 		if !ok {
-			d.errorf(item.line, "column %s: its type is %s", clip(name.text), elemNames)
+			d.errorf(item.line, "column %s: its type is %s", lines.ClipText(name.text), elemNames)
 		}
 		d.name(name, "a column")
 		if name.text == "id" {
@@ -337,14 +324,10 @@ func (d *document) edges(n *yaml.Node) *edges {
 				d.errorf(name.line, "column %s is there twice", name.text)
 			}
 		}
-		e.columns = append(e.columns, edgeColumn{column: from, name: name.text, elem: elem, unit: lines.Units[kind]})
+		e.columns = append(e.columns, edgeColumn{column: from, name: name.text, elem: elem, unit: unit})
 	})
 	e.tables = d.features(o)
 	return e
-}
-
-var elems = map[string]store.Elem{
-	"f32": store.F32, "i64": store.I64, "i32": store.I32, "u8": store.U8, "s": store.I64, "ms": store.I64, "us": store.I64, "ns": store.I64,
 }
 
 const elemNames = "f32, i64, i32 or u8, or of dates their unit, s, ms, us or ns"
@@ -361,18 +344,18 @@ func (d *document) entry(o *object) entry {
 	case "", CSV, TSV, Parquet, JSONL:
 		e.form.format = Format(f.text)
 	default:
-		d.errorf(f.line, "format %q: choose csv, tsv, parquet or jsonl", clip(f.text))
+		d.errorf(f.line, "format %q: choose csv, tsv, parquet or jsonl", lines.ClipText(f.text))
 	}
 	switch h := o.word("header"); strings.ToLower(h.text) {
 	case "", "yes", "true":
 	case "no", "false":
 		e.form.header = false
 	default:
-		d.errorf(h.line, "header %q: choose yes or no", clip(h.text))
+		d.errorf(h.line, "header %q: choose yes or no", lines.ClipText(h.text))
 	}
 	if w := o.word("delimiter"); w.set() {
 		if len(w.text) != 1 || strings.Contains("\"\r\n\x00", w.text) {
-			d.errorf(w.line, "delimiter %q: it is one character of ASCII, and no quote; \"\\t\" is a tab", clip(w.text))
+			d.errorf(w.line, "delimiter %q: it is one character of ASCII, and no quote; \"\\t\" is a tab", lines.ClipText(w.text))
 			return e
 		}
 		e.form.delim = w.text[0]
@@ -389,7 +372,7 @@ func (d *document) files(words []word) (files []string) {
 		path := w.text
 		// otherwise the author of the schema chooses which files of this machine are read
 		if !d.anywhere && !filepath.IsLocal(path) {
-			d.errorf(w.line, "files %q: it leads out of the schema's folder; move the schema or the file, or say {follow_links} to read it", clip(w.text))
+			d.errorf(w.line, "files %q: it leads out of the schema's folder; move the schema or the file, or say {follow_links} to read it", lines.ClipText(w.text))
 			return nil
 		}
 		if !filepath.IsAbs(path) {
@@ -404,9 +387,9 @@ func (d *document) files(words []word) (files []string) {
 		default: // a pattern, or nothing: a file with a bracket in its name is found above
 			matches, err := filepath.Glob(path)
 			if err != nil {
-				d.errorf(w.line, "files %q: the pattern is not one: %w", clip(w.text), err)
+				d.errorf(w.line, "files %q: the pattern is not one: %w", lines.ClipText(w.text), err)
 			} else if len(matches) == 0 {
-				d.errorf(w.line, "files %q: there is no such file; paths are relative to the schema's folder", clip(w.text))
+				d.errorf(w.line, "files %q: there is no such file; paths are relative to the schema's folder", lines.ClipText(w.text))
 			}
 			slices.SortFunc(matches, lines.Natural)
 			found = matches
@@ -417,10 +400,10 @@ func (d *document) files(words []word) (files []string) {
 				d.errorf(w.line, "%w", err)
 			case info.IsDir():
 				d.errorf(w.line, "files %q: %s is a folder; name the files in it, as in %s/*.csv",
-					clip(w.text), clip(f), clip(w.text))
+					lines.ClipText(w.text), lines.ClipText(f), lines.ClipText(w.text))
 			case info.Size() == 0 && len(found) > 1: // a part that nothing fell to
 			case slices.Contains(files, f):
-				d.errorf(w.line, "files %q: %s is listed twice", clip(w.text), clip(f))
+				d.errorf(w.line, "files %q: %s is listed twice", lines.ClipText(w.text), lines.ClipText(f))
 			default:
 				files = append(files, f)
 			}
@@ -454,7 +437,7 @@ func (d *document) features(o *object) (tables []matrix) {
 		}
 		for _, f := range t.features {
 			if taken[f.text] != nil {
-				d.errorf(f.line, "column %s is a feature twice", clip(f.text))
+				d.errorf(f.line, "column %s is a feature twice", lines.ClipText(f.text))
 			}
 			taken[f.text] = f
 		}
@@ -463,10 +446,10 @@ func (d *document) features(o *object) (tables []matrix) {
 		f := taken[w.text]
 		switch {
 		case f == nil:
-			d.errorf(w.line, "categorical %s: it is not among the features; list it there as well", clip(w.text))
+			d.errorf(w.line, "categorical %s: it is not among the features; list it there as well", lines.ClipText(w.text))
 			return
 		case how.text != "onehot" && how.text != "index":
-			d.errorf(how.line, "categorical %s: choose onehot or index", clip(w.text))
+			d.errorf(how.line, "categorical %s: choose onehot or index", lines.ClipText(w.text))
 		}
 		if f.index = how.text == "index"; f.index {
 			f.dim = 1
@@ -499,7 +482,7 @@ func features(words []word) (list []*feature) {
 func (d *document) name(w word, what string) string {
 	if clean := cleanName(w.text); clean != w.text {
 		d.errorf(w.line, "%s may not be called %q: names are up to %d letters, digits, _ and -, without a _ at either end or "+
-			"two in a row; try %s", what, clip(w.text), maxName, clean)
+			"two in a row; try %s", what, lines.ClipText(w.text), maxName, clean)
 	}
 	return w.text
 }
@@ -558,11 +541,11 @@ func (e *entry) find(path string, titles []string, columns []column) ([]int, err
 		}
 		if at < 0 {
 			return nil, fmt.Errorf("%s: line %d: %s: there is no column %q in %s; there are %s",
-				e.schema, c.line, c.key, clip(c.text), path, list(titles))
+				e.schema, c.line, c.key, lines.ClipText(c.text), path, lines.List(titles))
 		}
 		if slices.Contains(titles[at+1:], c.text) {
 			return nil, fmt.Errorf("%s: line %d: %s: two columns of %s are called %q; name one by its number, from 1 to %d",
-				e.schema, c.line, c.key, path, clip(c.text), len(titles))
+				e.schema, c.line, c.key, path, lines.ClipText(c.text), len(titles))
 		}
 		found[i] = at
 	}

@@ -178,7 +178,7 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 func (s *Source) Remarks() (notes []string) {
 	for _, e := range s.edges {
 		if e.empty > 0 {
-			notes = append(notes, fmt.Sprintf("%s: %d rows have no %s or no %s, and make no edge", e.files[0], e.empty, clip(e.from.text), clip(e.to.text)))
+			notes = append(notes, fmt.Sprintf("%s: %d rows have no %s or no %s, and make no edge", e.files[0], e.empty, lines.ClipText(e.from.text), lines.ClipText(e.to.text)))
 		}
 	}
 	for _, n := range s.schema.nodes {

@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/ingest/parquet"
 )
 
@@ -34,7 +35,7 @@ func (d *document) where(o *object) (list []condition) {
 			c.patterns = append(c.patterns, w.text)
 		}
 		if len(c.patterns) == 0 && d.err == nil {
-			d.errorf(key.line, "where %s: name at least one value", clip(key.text))
+			d.errorf(key.line, "where %s: name at least one value", lines.ClipText(key.text))
 		}
 		list = append(list, c)
 	}
@@ -220,12 +221,12 @@ func (e *entry) bare() *entry {
 func rowText(columns []column, cells []value) string {
 	var said []string
 	for i, c := range columns {
-		text := fmt.Sprintf("%s %q", clip(c.text), clip(string(textOf(&cells[i], nil))))
+		text := fmt.Sprintf("%s %q", lines.ClipText(c.text), lines.ClipText(string(textOf(&cells[i], nil))))
 		if !slices.Contains(said, text) {
 			said = append(said, text)
 		}
 	}
-	return list(said)
+	return lines.List(said)
 }
 
 // masks reads the columns of masks.

@@ -71,7 +71,7 @@ func (d *document) parse(text []byte, known ...string) *object {
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); err != nil {
 		first, _, _ := strings.Cut(err.Error(), "\n")
-		d.err = fmt.Errorf("%s: not YAML: %s", d.path, clip(strings.TrimPrefix(first, "yaml: ")))
+		d.err = fmt.Errorf("%s: not YAML: %s", d.path, lines.ClipText(strings.TrimPrefix(first, "yaml: ")))
 		return &object{doc: d}
 	}
 	if len(root.Content) == 0 {
@@ -98,9 +98,9 @@ func (d *document) object(n *yaml.Node, what string, known ...string) *object {
 		key := d.word(n.Content[i], "a key")
 		switch _, again := o.keys[key.text]; {
 		case again:
-			d.errorf(key.line, "key %s is there twice", clip(key.text))
+			d.errorf(key.line, "key %s is there twice", lines.ClipText(key.text))
 		case len(known) > 0 && !slices.Contains(known, key.text):
-			d.errorf(key.line, "%s has no key %q; there are %s", what, clip(key.text), strings.Join(known, ", "))
+			d.errorf(key.line, "%s has no key %q; there are %s", what, lines.ClipText(key.text), strings.Join(known, ", "))
 		}
 		o.keys[key.text] = n.Content[i+1]
 	}
@@ -166,14 +166,4 @@ func (o *object) list(key string, visit func(n *yaml.Node)) {
 	for _, item := range n.Content {
 		visit(item)
 	}
-}
-
-// clip makes a text fit for a message of one line.
-func clip(s string) string {
-	return lines.Clip([]byte(strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return '?'
-		}
-		return r
-	}, s)))
 }
