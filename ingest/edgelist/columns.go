@@ -21,8 +21,24 @@ type keptColumn struct {
 	unit lines.Unit // of dates, 0 without one
 	flag string     // that asked for it
 	at   int        // in the table
+}
 
-	dates *lines.Dates // of integers of 64 bits
+// timeForms remembers how the first row of an edge list writes dates, so that all rows of all its
+// files must write them so.
+type timeForms struct {
+	clock *lines.Clock   // of the times of events
+	dates []*lines.Dates // of each kept column; nil: it holds no integers of 64 bits
+}
+
+// newForms returns the forms for one reading of the list, from its first row on.
+func (s *Source) newForms() *timeForms {
+	f := &timeForms{clock: lines.NewClock(lines.Units[s.o.TimeUnit]), dates: make([]*lines.Dates, len(s.kept))}
+	for i, c := range s.kept {
+		if c.elem == store.I64 {
+			f.dates[i] = &lines.Dates{Unit: cmp.Or(c.unit, lines.Second), Alone: c.unit != 0}
+		}
+	}
+	return f
 }
 
 // parseKept reads an element of Options.EdgeColumns. Its type is 0 where the first rows tell.
@@ -91,9 +107,6 @@ func (r *edgeReader) place(kept []keptColumn) (err error) {
 	r.kept = slices.Clone(kept)
 	for i := range r.kept {
 		c := &r.kept[i]
-		if c.elem == store.I64 {
-			c.dates = &lines.Dates{Unit: cmp.Or(c.unit, lines.Second), Alone: c.unit != 0}
-		}
 		if c.at, err = r.column(c.flag, c.from); err != nil {
 			return err
 		}
@@ -116,7 +129,7 @@ func (s *Source) settleTypes() error {
 		if !slices.Contains(whole, true) && !slices.Contains(dated, true) {
 			break
 		}
-		r, err := s.openEdges(path)
+		r, err := s.openEdges(path, s.newForms())
 		if err != nil {
 			return err
 		}
@@ -161,7 +174,7 @@ func (r *edgeReader) wholeColumns(whole, dated []bool) (rows int, err error) {
 func (r *edgeReader) values(cells [][]byte) error {
 	r.bits = r.bits[:0]
 	for i := range r.kept {
-		bits, err := r.value(cells, &r.kept[i])
+		bits, err := r.value(cells, &r.kept[i], r.forms.dates[i])
 		if err != nil {
 			return err
 		}
@@ -170,7 +183,8 @@ func (r *edgeReader) values(cells [][]byte) error {
 	return nil
 }
 
-func (r *edgeReader) value(cells [][]byte, c *keptColumn) (uint64, error) {
+// value reads a value of a column. dates reads its dates; it is nil where there can be none.
+func (r *edgeReader) value(cells [][]byte, c *keptColumn, dates *lines.Dates) (uint64, error) {
 	switch c.flag {
 	case timeFlag:
 		return r.time(cells, c)
@@ -197,11 +211,11 @@ func (r *edgeReader) value(cells [][]byte, c *keptColumn) (uint64, error) {
 		v, err := r.number(cells, c.at, c.flag)
 		return uint64(math.Float32bits(v)), err
 	}
-	if c.dates != nil {
+	if dates != nil {
 		if err := r.undivided(cells, c.at); err != nil {
 			return 0, err
 		}
-		n, dated, err := c.dates.Count(cell)
+		n, dated, err := dates.Count(cell)
 		if err != nil {
 			return 0, bad(c.at+1, "%w", err)
 		}

@@ -69,3 +69,22 @@ func TestColumnsFollowEdges(t *testing.T) {
 		require.GreaterOrEqual(t, edges, 300, name)
 	}
 }
+
+// TestDatesOfFiles: all files of a list write the dates of a column in one way.
+func TestDatesOfFiles(t *testing.T) {
+	for second, want := range map[string]string{
+		"2020-01-04":           "",
+		"2020-01-04T10:00:00Z": `b.csv: line 2, column 3: "2020-01-04T10:00:00Z" is a date with a time zone, and the first in the column is a date without a time zone; write all in one way`,
+		"1578132000":           `b.csv: line 2, column 3: "1578132000" is a number, and the first in the column is a date without a time zone; write all in one way`,
+	} {
+		dir := files{"a.csv": "src,dst,on\n1,2,2020-01-03\n", "b.csv": "src,dst,on\n2,3," + second + "\n"}.write(t)
+		s, err := Open(dir, Options{EdgeColumns: []string{"on=on:i64"}})
+		require.NoError(t, err)
+		_, err = build.Build(t.Context(), s, filepath.Join(t.TempDir(), "g.gnn"), build.Options{Features: "degree"})
+		if want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, want)
+	}
+}

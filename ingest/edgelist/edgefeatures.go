@@ -134,12 +134,12 @@ func (s *Source) learnTypes(ctx context.Context) error {
 
 // edgeRows streams the features of edges.
 func (s *Source) edgeRows(ctx context.Context, emit func(ingest.RowChunk) error) error {
-	out := ingest.Chunks(ctx, emit)
+	out, forms := ingest.Chunks(ctx, emit), s.newForms()
 	for _, path := range s.files {
 		if err := out.In(path); err != nil {
 			return err
 		}
-		err := s.edgeRowsOf(path, func(row []float32) error {
+		err := s.edgeRowsOf(path, forms, func(row []float32) error {
 			out.Chunk.Values = append(out.Chunk.Values, row...)
 			return out.Added()
 		})
@@ -150,8 +150,8 @@ func (s *Source) edgeRows(ctx context.Context, emit func(ingest.RowChunk) error)
 	return out.Flush()
 }
 
-func (s *Source) edgeRowsOf(path string, visit func(row []float32) error) error {
-	r, err := s.openEdges(path)
+func (s *Source) edgeRowsOf(path string, forms *timeForms, visit func(row []float32) error) error {
+	r, err := s.openEdges(path, forms)
 	if err != nil {
 		return err
 	}

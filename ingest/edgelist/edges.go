@@ -157,8 +157,8 @@ type edgeReader struct {
 	features []int        // columns that make a table of edge features
 	floats   []float32    // features of the row read last
 	text     bool
-	classes  *classes     // of labels of events
-	clock    *lines.Clock // of times of events
+	classes  *classes // of labels of events
+	forms    *timeForms
 	token    []byte       // a buffer
 	label    ingest.Token // of the event read last, where it is labelled
 	labelled bool
@@ -178,13 +178,13 @@ func (s *Source) openList(path string) (*table, error) {
 	return openTable(path, s.o.Header, true, s.text)
 }
 
-func (s *Source) openEdges(path string) (*edgeReader, error) {
+func (s *Source) openEdges(path string, forms *timeForms) (*edgeReader, error) {
 	t, err := s.openList(path)
 	if err != nil {
 		return nil, err
 	}
 	t.anyText = s.o.IDType == "text"
-	r := &edgeReader{table: t, text: s.text, classes: s.classes, types: s.types, clock: s.newClock(), counter: -1}
+	r := &edgeReader{table: t, text: s.text, classes: s.classes, types: s.types, forms: forms, counter: -1}
 	r.token = make([]byte, 0, 32)
 	if s.made != nil && s.made.Nodes == nil && s.o.Nodes == "" {
 		r.numbered = s.made
@@ -210,9 +210,6 @@ func (s *Source) openEdges(path string) (*edgeReader, error) {
 	r.plain = r.src == 0 && r.dst == 1 && len(r.kept)+len(r.features) == 0 && !r.text && r.delim != ':'
 	return r, nil
 }
-
-// newClock reads the times of a list from its first row on.
-func (s *Source) newClock() *lines.Clock { return lines.NewClock(lines.Units[s.o.TimeUnit]) }
 
 // next appends an edge to c; io.EOF after the last.
 func (r *edgeReader) next(c *ingest.EdgeChunk) error {
@@ -319,11 +316,11 @@ func (s *Source) eachEdge(ctx context.Context, emit func(ingest.EdgeChunk) error
 	if len(s.kept) > 0 {
 		out.Chunk.Values = make([][]uint64, len(s.kept))
 	}
-	clock := s.newClock()
+	forms := s.newForms()
 	for _, path := range s.files {
 		err := out.In(path)
 		if err == nil {
-			err = s.eachEdgeOf(path, clock, out)
+			err = s.eachEdgeOf(path, forms, out)
 		}
 		if err != nil {
 			return err
@@ -332,13 +329,12 @@ func (s *Source) eachEdge(ctx context.Context, emit func(ingest.EdgeChunk) error
 	return out.Flush()
 }
 
-func (s *Source) eachEdgeOf(path string, clock *lines.Clock, out *edgeChunks) error {
-	r, err := s.openEdges(path)
+func (s *Source) eachEdgeOf(path string, forms *timeForms, out *edgeChunks) error {
+	r, err := s.openEdges(path, forms)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	r.clock = clock
 	for {
 		err := r.next(&out.Chunk)
 		if err == io.EOF {
@@ -359,7 +355,7 @@ func (s *Source) eachEdgeOf(path string, clock *lines.Clock, out *edgeChunks) er
 // rows, columns and entries of a matrix: as many rows follow, and no id in them is larger. It reads
 // on for as long as that is so.
 func (s *Source) refuseCounts(path string) error {
-	r, err := s.openEdges(path)
+	r, err := s.openEdges(path, s.newForms())
 	if err != nil {
 		return err
 	}

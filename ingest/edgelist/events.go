@@ -107,7 +107,7 @@ func (r *edgeReader) time(cells [][]byte, c *keptColumn) (uint64, error) {
 	if err := r.undivided(cells, c.at); err != nil {
 		return 0, err
 	}
-	v, err := r.clock.Seconds(cell)
+	v, err := r.forms.clock.Seconds(cell)
 	if err != nil {
 		return 0, bad(c.at+1, "%w", err)
 	}

@@ -102,7 +102,7 @@ func (s *Source) open() (err error) {
 // skipped.
 func (s *Source) sampleEdges() error {
 	for _, path := range s.files {
-		r, err := s.openEdges(path)
+		r, err := s.openEdges(path, s.newForms())
 		if err != nil {
 			return err
 		}

@@ -13,106 +13,109 @@ import (
 // the one before, so the rows must be in the order of time.
 type Clock struct {
 	unit    Unit
-	kind    timeKind // of the first
-	any     bool
-	follows bool    // one was read before
-	last    Instant // that one
-	float   float64 // its seconds
-	falls   bool    // a time was earlier than the one before
-	rounded bool    // some were
-	text    []byte
+	kind    timeKind // of the first time
+	follows bool     // last is set
+	last    Instant  // the time before
+	float   float64  // last in seconds
+	falls   bool     // some time was earlier than the one before it
+	rounded bool     // some time was rounded
+	text    []byte   // a buffer
 }
 
+// timeKind is a way to write a time. A column keeps the kind of its first time.
 type timeKind uint8
 
 const (
-	numberTime timeKind = iota
+	noTime timeKind = iota // no time was read yet
+	numberTime
 	zonedTime
 	localTime
 )
 
 func (k timeKind) String() string {
-	return [...]string{"a number", "a date with a time zone", "a date without a time zone"}[k]
+	return [...]string{"nothing", "a number", "a date with a time zone", "a date without a time zone"}[k]
 }
 
-// NewClock reads plain numbers as counts of unit; 0: as they are.
-func NewClock(unit Unit) *Clock { return &Clock{unit: unit} }
-
-// Seconds reads a cell. Errors have no place.
-func (c *Clock) Seconds(cell []byte) (float64, error) {
+// parseTime reads a cell as a date. A cell that is no date has numberTime, number or not.
+func parseTime(cell []byte) (Instant, timeKind) {
 	t, zone, dated := ParseInstant(cell)
-	kind := numberTime
-	if dated {
-		if kind = localTime; zone == Zoned {
-			kind = zonedTime
-		}
+	switch {
+	case !dated:
+		return t, numberTime
+	case zone == Zoned:
+		return t, zonedTime
 	}
-	if !dated {
-		if x, done, err := c.number(cell, &t); err != nil || done {
-			return x, err
-		}
-	}
-	if err := c.check(cell, kind); err != nil {
-		return 0, err
-	}
-	if dated && c.unit != 0 {
-		return 0, fmt.Errorf("%q is a date, which needs no unit; leave {time_unit} out", Clip(cell))
-	}
-	return c.follow(cell, t)
+	return t, localTime
 }
 
-// check refuses a time of another kind than the first.
-func (c *Clock) check(cell []byte, kind timeKind) error {
-	if !c.any {
-		c.any, c.kind = true, kind
+// check refuses a cell that is written in another way than the first of its column, which k keeps.
+func (k *timeKind) check(cell []byte, kind timeKind) error {
+	if *k == noTime {
+		*k = kind
 	}
-	if c.kind != kind {
-		return fmt.Errorf("%q is %v, and the first time in the column is %v; write all in one way", Clip(cell), kind, c.kind)
+	if *k != kind {
+		return fmt.Errorf("%q is %v, and the first in the column is %v; write all in one way", Clip(cell), kind, *k)
 	}
 	return nil
 }
 
-// number reads a cell that is no date. A whole count of the unit goes into t. Any other number is
-// returned as x, and done is true.
-func (c *Clock) number(cell []byte, t *Instant) (x float64, done bool, err error) {
-	if c.unit != 0 {
-		if n, ok := Integer(cell); ok {
-			*t, _ = At(n, c.unit)
-			return 0, false, nil
+// NewClock returns a Clock that reads plain numbers as counts of unit. Unit 0 keeps them as they
+// are.
+func NewClock(unit Unit) *Clock { return &Clock{unit: unit} }
+
+// Seconds reads a cell. Its errors name no place.
+func (c *Clock) Seconds(cell []byte) (float64, error) {
+	t, kind := parseTime(cell)
+	if kind == numberTime {
+		n, whole := Integer(cell)
+		if c.unit == 0 || !whole {
+			return c.number(cell)
 		}
+		t, _ = At(n, c.unit)
 	}
-	x, err = Float(cell, 64)
+	if err := c.kind.check(cell, kind); err != nil {
+		return 0, err
+	}
+	if kind != numberTime && c.unit != 0 {
+		return 0, fmt.Errorf("%q is a date, which needs no unit; leave {time_unit} out", Clip(cell))
+	}
+	return c.distinct(cell, t)
+}
+
+// number reads a number that is no whole count of the unit.
+func (c *Clock) number(cell []byte) (float64, error) {
+	x, err := Float(cell, 64)
 	switch {
 	case err != nil && !errors.Is(err, strconv.ErrRange):
-		return 0, false, fmt.Errorf("%q is not a number, as times are, or a date with the year first, "+
+		return 0, fmt.Errorf("%q is not a number, as times are, or a date with the year first, "+
 			"as in 2020-01-03 10:00:00; choose another {time}", Clip(cell))
 	case err != nil || x-x != 0:
-		return 0, false, fmt.Errorf("%q is not a finite number of 64 bits, as times are", Clip(cell))
+		return 0, fmt.Errorf("%q is not a finite number of 64 bits, as times are", Clip(cell))
 	}
-	if err := c.check(cell, numberTime); err != nil {
-		return 0, false, err
+	if err := c.kind.check(cell, numberTime); err != nil {
+		return 0, err
 	}
 	if !Exact(cell, x) {
 		remedy := "subtract the first time from all, or write a coarser unit"
 		if _, ok := Integer(cell); ok {
 			remedy = "where they count from 1970, name the unit: {time_unit} ns, us or ms"
 		}
-		return 0, false, fmt.Errorf("%q has more digits than a time keeps, which is a float of 64 bits (integers "+
+		return 0, fmt.Errorf("%q has more digits than a time keeps, which is a float of 64 bits (integers "+
 			"up to 2⁵³), so that times that differ would be one; %s", Clip(cell), remedy)
 	}
-	switch c.unit { // a fraction of a unit
+	switch c.unit {
 	case Millisecond:
-		x, err = c.scaled(cell, x, "e-3", 1e3)
+		return c.scaled(cell, x, "e-3", 1e3)
 	case Microsecond:
-		x, err = c.scaled(cell, x, "e-6", 1e6)
+		return c.scaled(cell, x, "e-6", 1e6)
 	case Nanosecond:
-		x, err = c.scaled(cell, x, "e-9", 1e9)
+		return c.scaled(cell, x, "e-9", 1e9)
 	}
-	return x, true, err
+	return x, nil
 }
 
-// scaled returns the float nearest to a number that is divided by a power of ten. A number with an
-// exponent is divided once it is a float.
+// scaled divides a number by a power of ten and returns the nearest float. It appends the exponent
+// to the digits. If the number has an exponent already, it divides the float x instead.
 func (c *Clock) scaled(cell []byte, x float64, exponent string, by float64) (float64, error) {
 	c.text = append(append(c.text[:0], cell...), exponent...)
 	y, err := strconv.ParseFloat(string(c.text), 64)
@@ -126,8 +129,8 @@ func (c *Clock) scaled(cell []byte, x float64, exponent string, by float64) (flo
 	return y, nil
 }
 
-// follow returns the seconds of the time behind the last.
-func (c *Clock) follow(cell []byte, t Instant) (float64, error) {
+// distinct returns the seconds of a time. It refuses a time whose float another time may have too.
+func (c *Clock) distinct(cell []byte, t Instant) (float64, error) {
 	x := t.Seconds()
 	switch before := c.last; {
 	case !c.follows || before == t:
@@ -147,43 +150,30 @@ func (c *Clock) follow(cell []byte, t Instant) (float64, error) {
 }
 
 // Dates reads a column of integers that may be dates: as counts of a unit since 1970. It refuses a
-// column that mixes these.
+// column that mixes integers and dates.
 type Dates struct {
 	Unit  Unit
-	Alone bool // plain integers are refused
-	kind  timeKind
-	any   bool
+	Alone bool     // plain integers are refused
+	kind  timeKind // of the first cell
 }
 
-// Count reads a cell. It returns false for a cell that is no date. Errors have no place.
+// Count reads a cell. It returns false for a cell that is no date. Its errors name no place.
 func (d *Dates) Count(cell []byte) (n int64, dated bool, err error) {
-	t, zone, ok := ParseInstant(cell)
-	kind := numberTime
-	if ok {
-		if kind = localTime; zone == Zoned {
-			kind = zonedTime
-		}
-	}
-	if kind == numberTime && d.Alone {
+	t, kind := parseTime(cell)
+	if dated = kind != numberTime; !dated && d.Alone {
 		return 0, false, fmt.Errorf("%q is no date with the year first, as in 2020-01-03 10:00:00; "+
 			"to keep numbers choose the type i64 or f32", Clip(cell))
 	}
-	if !d.any {
-		d.any, d.kind = true, kind
+	if err := d.kind.check(cell, kind); err != nil || !dated {
+		return 0, dated, err
 	}
-	switch {
-	case d.kind != kind:
-		return 0, ok, fmt.Errorf("%q is %v, and the first in the column is %v; write all in one way", Clip(cell), kind, d.kind)
-	case kind == numberTime:
-		return 0, false, nil
+	n, exact := t.Count(d.Unit)
+	if exact {
+		return n, true, nil
 	}
-	if n, ok = t.Count(d.Unit); !ok {
-		finer := map[Unit]string{Second: "ms, us or ns", Millisecond: "us or ns", Microsecond: "ns"}[d.Unit]
-		if finer == "" {
-			return 0, true, fmt.Errorf("%q is beyond the nanoseconds that 64 bits hold; choose the type us", Clip(cell))
-		}
-		const between = "%q is between two counts of the column's unit since 1970; choose the type %s"
-		return 0, true, fmt.Errorf(between, Clip(cell), finer)
+	finer := map[Unit]string{Second: "ms, us or ns", Millisecond: "us or ns", Microsecond: "ns"}[d.Unit]
+	if finer == "" {
+		return 0, true, fmt.Errorf("%q is beyond the nanoseconds that 64 bits hold; choose the type us", Clip(cell))
 	}
-	return n, true, nil
+	return 0, true, fmt.Errorf("%q is between two counts of the column's unit since 1970; choose the type %s", Clip(cell), finer)
 }

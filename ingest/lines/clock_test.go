@@ -76,6 +76,30 @@ func TestInstantIsTime(t *testing.T) {
 	})
 }
 
+// TestCountEnds: counts of nanoseconds end in the years 1677 and 2262, to the nanosecond.
+func TestCountEnds(t *testing.T) {
+	for _, c := range []struct {
+		at   Instant
+		want int64
+		ok   bool
+	}{
+		{Instant{9223372036, 854775807}, 1<<63 - 1, true},
+		{Instant{9223372036, 854775808}, 0, false},
+		{Instant{9223372037, 0}, 0, false},
+		{Instant{-9223372037, 145224192}, -1 << 63, true},
+		{Instant{-9223372037, 145224191}, 0, false},
+		{Instant{-9223372038, 0}, 0, false},
+	} {
+		n, ok := c.at.Count(Nanosecond)
+		require.Equal(t, c.ok, ok, c.at)
+		if ok {
+			require.Equal(t, c.want, n)
+		}
+	}
+	_, _, err := (&Dates{Unit: Nanosecond}).Count([]byte("2262-04-11 23:47:16.854775808"))
+	require.ErrorContains(t, err, "is beyond the nanoseconds that 64 bits hold; choose the type us")
+}
+
 // TestClock: the same times give the same seconds however they are written; what would be lost is
 // refused.
 func TestClock(t *testing.T) {
@@ -104,8 +128,8 @@ func TestClock(t *testing.T) {
 		want  string
 	}{
 		{0, []string{"1500000000000000013"}, "name the unit: {time_unit} ns, us or ms"},
-		{0, []string{"5", "2020-01-01"}, `"2020-01-01" is a date without a time zone, and the first time in the column is a number; write all in one way`},
-		{0, []string{"2020-01-01", "5"}, `"5" is a number, and the first time in the column is a date without a time zone`},
+		{0, []string{"5", "2020-01-01"}, `"2020-01-01" is a date without a time zone, and the first in the column is a number; write all in one way`},
+		{0, []string{"2020-01-01", "5"}, `"5" is a number, and the first in the column is a date without a time zone`},
 		{0, []string{"2020-01-01T00:00:00Z", "2020-01-01T00:00:00"}, "write all in one way"},
 		{Millisecond, []string{"2020-01-01"}, "leave {time_unit} out"},
 		{0, []string{"01/02/2020"}, "a date with the year first"},

@@ -47,9 +47,13 @@ func At(n int64, unit Unit) (t Instant, ok bool) {
 // counts, or beyond 64 bits.
 func (t Instant) Count(unit Unit) (int64, bool) {
 	per := int64(Second / unit)
-	n := t.Sec * per
-	sum := n + int64(t.Nanos)/int64(unit)
-	return sum, n/per == t.Sec && sum >= n && int64(t.Nanos)%int64(unit) == 0
+	sec, rest := t.Sec, int64(t.Nanos)/int64(unit)
+	if sec < 0 && rest > 0 { // else the product could overflow where the sum does not
+		sec, rest = sec+1, rest-per
+	}
+	n := sec * per
+	sum := n + rest
+	return sum, n/per == sec && (sum >= n) == (rest >= 0) && int64(t.Nanos)%int64(unit) == 0
 }
 
 // Seconds returns the float nearest to the instant, in seconds since 1970.

@@ -35,3 +35,23 @@ func TestDates(t *testing.T) {
 		}
 	}
 }
+
+// TestMixedDates: a column of edges keeps dates or numbers, over all of its files and formats.
+func TestMixedDates(t *testing.T) {
+	type row struct {
+		A  int64 `parquet:"a"`
+		B  int64 `parquet:"b"`
+		On int64 `parquet:"on"`
+	}
+	number := inParquet(t, row{1, 0, 1583020740})
+	for kind, want := range map[string]string{
+		"i64": `column on: "1583020740" is a number, and the first in the column is a date without a time zone; write all in one way`,
+		"s":   `column on: "1583020740" is no date with the year first`,
+	} {
+		for file, body := range map[string]string{"f.csv": "a,b,on\n1,0,1583020740\n", "f.parquet": number} {
+			schema := "edges: [{type: \"n:to:n\", files: [e.csv, " + file + "], src: a, dst: b, columns: [{name: on, type: " + kind + "}]}]\n"
+			_, err := read(files{"s.yaml": schema, "e.csv": "a,b,on\n0,1,2020-02-29\n", file: body}.write(t), Options{})
+			require.ErrorContains(t, err, want, file)
+		}
+	}
+}

@@ -161,6 +161,12 @@ func bitsOf(v *value, elem store.Elem, dates *lines.Dates) (uint64, error) {
 		f, err := number(v)
 		return uint64(math.Float32bits(float32(f))), err
 	}
+	if dates != nil && v.Kind != parquet.Null && v.Kind != parquet.List { // a number too, since a column has one form
+		var buf [24]byte
+		if n, dated, err := dates.Count(textOf(v, buf[:0])); dated || err != nil {
+			return uint64(n), err
+		}
+	}
 	n, ok := v.Int, v.Kind == parquet.Int
 	switch v.Kind {
 	case parquet.Null:
@@ -169,11 +175,6 @@ func bitsOf(v *value, elem store.Elem, dates *lines.Dates) (uint64, error) {
 		n, ok = lines.Whole(v.Float)
 	case parquet.Text:
 		var err error
-		if dates != nil {
-			if n, dated, err := dates.Count(v.Text); dated || err != nil {
-				return uint64(n), err
-			}
-		}
 		if n, err = strconv.ParseInt(string(v.Text), 10, 64); err == nil {
 			ok = true
 		} else {
@@ -193,8 +194,6 @@ func bitsOf(v *value, elem store.Elem, dates *lines.Dates) (uint64, error) {
 		return 0, fmt.Errorf("%q is not an integer of 64 bits; round it, or keep it as f32", lines.ClipText(string(v.Text)))
 	case !ok && v.Kind != parquet.Float:
 		return 0, fmt.Errorf("%v are no integers; choose another column", v.Kind)
-	case dates != nil && dates.Alone:
-		return 0, fmt.Errorf("a number, and the type keeps dates; say type: i64")
 	case !ok:
 		return 0, fmt.Errorf("%v is not an integer of 64 bits; round it, or keep it as f32", v.Float)
 	}
