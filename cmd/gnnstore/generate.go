@@ -32,11 +32,12 @@ func newGenerate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "generate KIND OUT",
 		Short: "Make a graph of any size from a seed",
-		Long: "Make a graph in the shape of a public benchmark into a sealed dataset at OUT, which must not exist; with --raw, the\n" +
-			"raw files of that benchmark. Degrees follow a power law, communities decide the labels, and features are weak alone\n" +
-			"and strong with neighbours; citations is no benchmark's shape, and the mean of the rows of three hops does not give\n" +
-			"its labels away; temporal and drift are streams of events; kg is a knowledge graph, of whose triples 2 % are held out unless --edge-split says otherwise. The same\n" +
-			"options and seed give the same graph on every machine.\n\n" +
+		Long: "Make a graph in the shape of a public benchmark into a sealed dataset at OUT, which must not exist. The same\n" +
+			"options and seed give the same graph on every machine. KIND is one of\n  " + strings.Join(generate.Kinds(), ", ") + ".\n\n" +
+			"With --raw, the raw files of the benchmark are made. Degrees follow a power law, communities decide the labels, and\n" +
+			"features are weak alone and strong with neighbours; citations is no benchmark's shape, and the mean of the rows of three\n" +
+			"hops does not give its labels away; temporal and drift are streams of events; kg is a knowledge graph, of whose triples\n" +
+			"2 % are held out unless --edge-split says otherwise.\n\n" +
 			"Kinds, at --scale 1:\n" + strings.Join(about, "\n"),
 		Example: "  gnnstore generate papers100m papers.gnn --scale 0.01\n" +
 			"  gnnstore generate reddit small.gnn --nodes 20k --edges 1M --undirected\n" +
@@ -76,13 +77,13 @@ var generateBuild = buildRows(func(o *generateOptions) *buildOptions { return &o
 
 // generateTable declares the options of generate. Options of datasets are refused with --raw.
 var generateTable = slices.Concat(setting.Table[generateOptions]{
-	{Key: "scale", Group: "The graph",
+	{Key: "scale", Group: "The graph", Usual: true,
 		In:   func(o *generateOptions) setting.Value { return setting.Float(&o.graph.Scale) },
 		Help: "multiplies nodes and edges"},
-	{Key: "nodes",
+	{Key: "nodes", Usual: true, Brief: "nodes of all types together, such as 2M",
 		In:   func(o *generateOptions) setting.Value { return setting.Counted(&o.graph.Nodes, 1) },
 		Help: "nodes of all types together, such as 2M (default the kind's, or in proportion to {edges})"},
-	{Key: "edges",
+	{Key: "edges", Usual: true, Brief: "edges of all relations together, such as 40M",
 		In:   func(o *generateOptions) setting.Value { return setting.Counted(&o.graph.Edges, 1) },
 		Help: "edges of all relations together, such as 40M (default the kind's, or in proportion to {nodes})"},
 	{Key: "classes",
@@ -109,7 +110,7 @@ var generateTable = slices.Concat(setting.Table[generateOptions]{
 	{Key: "test",
 		In:   func(o *generateOptions) setting.Value { return setting.Float(&o.graph.Test) },
 		Help: "share of nodes to test on"},
-	{Key: "seed",
+	{Key: "seed", Usual: true,
 		In:   func(o *generateOptions) setting.Value { return setting.Uint(&o.Seed) },
 		Help: "seed of the graph"},
 }, ofDatasets("Edges", "undirected", "reverse", "self-loops", "duplicates", "edge-split"),
@@ -118,7 +119,7 @@ var generateTable = slices.Concat(setting.Table[generateOptions]{
 			In:   func(o *generateOptions) setting.Value { return setting.Word(&o.Split) },
 			Help: "of streams: time:a/b/c (default given, of drift time:0.7/0.15/0.15)"},
 	}, ofDatasets("", "name", "order"), setting.Table[generateOptions]{
-		{Key: "raw",
+		{Key: "raw", Usual: true,
 			In:   func(o *generateOptions) setting.Value { return setting.Bool(&o.raw) },
 			Help: "write raw files in the benchmark's own layout"},
 	}, ofDatasets("", "memory", "tmp", "plan"), generateBuild.Pick("", "json"))

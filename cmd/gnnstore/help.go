@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -10,12 +11,13 @@ import (
 	"github.com/gnnstore/gnnstore/store/setting"
 )
 
-// A command with many flags has two helps. --help is one screen: the first paragraph and the lists
-// of the command's text, examples, and the usual flags, each in a few words. --help-all is the
-// whole text, with all flags in groups.
+// A command with many flags has two helps. --help is one screen: the first paragraph of the
+// command's text, its examples, and its usual flags. --help-all is the whole text, and all flags in
+// groups.
 //
-// No usage template makes them: text/template calls methods by name, so the linker would keep all
-// exported methods of all types, and the binary would be larger by several MB.
+// Both are written without a usage template. A template needs text/template, which calls methods by
+// name. Then the linker would keep all exported methods of all types, and the binary would be larger
+// by several MB.
 
 // helpAll is the flag --help-all. It ends parsing as --help does, so that missing arguments are no
 // error.
@@ -25,51 +27,36 @@ func (h *helpAll) Set(string) error { h.asked = true; return pflag.ErrHelp }
 func (h *helpAll) String() string   { return "false" }
 func (h *helpAll) Type() string     { return "bool" }
 
-// groupFlags gives cmd its helps. cmd has examples and no subcommands. Without usual flags both
-// helps are the same.
+// groupFlags gives cmd both helps. cmd has examples and no subcommands.
 func groupFlags(cmd *cobra.Command) *cobra.Command {
 	all := &helpAll{}
 	cmd.Flags().VarPF(all, "help-all", "", "help with all flags").NoOptDefVal = "true"
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		usage := fmt.Sprintf("Usage:\n  %s\n\nExamples:\n%s\n\n", cmd.UseLine(), cmd.Example)
-		text, flags := briefText(cmd.Long), briefFlags(cmd)
-		if all.asked || flags == "" {
+		text, _, _ := strings.Cut(cmd.Long, "\n\n")
+		flags := usualFlags(cmd)
+		if all.asked {
 			text, flags = cmd.Long, groupedFlags(cmd)
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s\n\n%s%s\n", text, usage, flags)
+		fmt.Fprintf(cmd.OutOrStdout(), "%s\n\nUsage:\n  %s\n\nExamples:\n%s\n\n%s\n", text, cmd.UseLine(), cmd.Example, flags)
 	})
 	return cmd
 }
 
-// briefText returns the first paragraph of text and its lists, which begin with a line that ends
-// with a colon.
-func briefText(text string) string {
-	var kept []string
-	for i, paragraph := range strings.Split(text, "\n\n") {
-		if first, _, list := strings.Cut(paragraph, "\n"); i == 0 || list && strings.HasSuffix(first, ":") {
-			kept = append(kept, paragraph)
-		}
-	}
-	return strings.Join(kept, "\n\n")
-}
-
-// briefFlags returns the usual flags of cmd, or "" if it has none.
-func briefFlags(cmd *cobra.Command) string {
+// usualFlags returns the usual flags of cmd, each with its brief text.
+func usualFlags(cmd *cobra.Command) string {
 	usual := pflag.NewFlagSet("", pflag.ContinueOnError)
 	usual.SortFlags = false
-	count := 0
+	all := 0
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		count++
+		all++
 		if brief := f.Annotations[setting.BriefOf]; brief != nil {
 			short := *f
 			short.Usage = brief[0]
 			usual.AddFlag(&short)
 		}
 	})
-	if !usual.HasFlags() {
-		return ""
-	}
-	return fmt.Sprintf("The usual flags, of %d that --help-all shows:\n%s", count, strings.TrimRight(usual.FlagUsagesWrapped(helpColumns(cmd)), "\n"))
+	text := strings.TrimRight(usual.FlagUsagesWrapped(helpColumns(cmd)), "\n")
+	return fmt.Sprintf("The usual flags, of %d that --help-all shows:\n%s", all, text)
 }
 
 // groupedFlags returns all flags of cmd in their groups.
@@ -84,7 +71,8 @@ func groupedFlags(cmd *cobra.Command) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// helpColumns returns the width of the terminal that help goes to, or 0 if lines are not wrapped.
+// helpColumns returns the width of the terminal that help goes to. It returns 0 if there is none,
+// so that lines are not wrapped.
 func helpColumns(cmd *cobra.Command) int {
 	// cobra may have cmd write help to a buffer, so its root knows the terminal.
 	if tty := screenOf(cmd.Root().OutOrStdout()); tty != nil {
@@ -93,7 +81,9 @@ func helpColumns(cmd *cobra.Command) int {
 	return 0
 }
 
-// brief shows a flag on the first screen of help, with this text.
-func brief(f *pflag.FlagSet, flag, text string) {
-	f.Lookup(flag).Annotations[setting.BriefOf] = []string{text}
+// makeUsual puts a flag on the first screen of help. Its text there is brief, or without one its
+// usage.
+func makeUsual(f *pflag.FlagSet, flag, brief string) {
+	x := f.Lookup(flag)
+	x.Annotations[setting.BriefOf] = []string{cmp.Or(brief, x.Usage)}
 }

@@ -36,7 +36,9 @@ func newIngest() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ingest FORMAT SRC OUT",
 		Short: "Read raw graph data into a sealed dataset",
-		Long: "Read raw graph data from SRC into a sealed dataset at OUT, which must not exist.\n" +
+		Long: "Read raw graph data from SRC into a sealed dataset at OUT, which must not exist. FORMAT is one of\n  " +
+			strings.Join(wrap(strings.Join(append(formatNames(), autoFormat), ", "), 98), "\n  ") + ".\n" +
+			"auto finds out which format SRC has. gnnstore help formats describes them.\n\n" +
 			"OUT is whole or absent: until it is sealed, the work is in OUT.partial. What does not fit in --memory is sorted on disk.\n" +
 			"An ingest that was killed goes on after the last pass it finished when the same command runs again.\n\nFormats:\n" + strings.Join(about, "\n"),
 		Example: "  gnnstore ingest auto raw/ogbn_arxiv arxiv.gnn --features fastrp:128 --undirected\n" +

@@ -121,7 +121,8 @@ func newPredict() *cobra.Command {
 			default:
 				errs = append(errs, fmt.Errorf("--format %s: there are parquet, npy, csv and ogb-lsc", o.format))
 			}
-			if out := args[len(args)-1]; o.format == "" && !export.Known(out) {
+			out := args[len(args)-1]
+			if _, known := export.FormatOf(out); !known && o.format == "" {
 				errs = append(errs, fmt.Errorf("%s: no format has this ending: choose .parquet, .csv or .npy, or say --format", out))
 			}
 			errs = append(errs, o.checkSubmission())
@@ -139,7 +140,7 @@ func newPredict() *cobra.Command {
 			if len(args) == 3 {
 				dataset = args[1]
 			}
-			return runPredict(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], dataset, args[len(args)-1], o)
+			return runPredict(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], dataset, out, o)
 		},
 	}
 	flags = bindTable(cmd, predictTable, o)
@@ -156,8 +157,8 @@ var predictTable = slices.Concat(setting.Table[predictOptions]{
 		In: func(o *predictOptions) setting.Value {
 			return setting.Hint(setting.Word(&o.what), graph.Predictable...)
 		},
-		Brief: "classes, probabilities, logits, values, embeddings or scores",
-		Help:  "what to write: " + setting.OneOf(graph.Predictable) + " (default classes; values if numbers were learnt; embeddings for a run of links)"},
+		Usual: true, Brief: "classes, probabilities, logits, values, embeddings or scores",
+		Help: "what to write: " + setting.OneOf(graph.Predictable) + " (default classes; values if numbers were learnt; embeddings for a run of links)"},
 	{Key: "layer",
 		In: func(o *predictOptions) setting.Value { return setting.Int(&o.layer) },
 		Help: "layer of embeddings, from 1; 0: the input of nodes, learnt rows too (default the last hidden layer; with one layer, its logits; " +
@@ -172,49 +173,49 @@ var predictTable = slices.Concat(setting.Table[predictOptions]{
 		In: func(o *predictOptions) setting.Value {
 			return setting.Word(&o.nodes)
 		},
-		Brief: "nodes to predict: all, train, valid, test, or a file of ids",
-		Help:  "nodes to predict: all, train, valid, test, or a file with an id a line; with {top} the sources"},
+		Usual: true, Brief: "nodes to predict: all, train, valid, test, or a file of ids",
+		Help: "nodes to predict: all, train, valid, test, or a file with an id a line; with {top} the sources"},
 	{Key: "edges",
 		In: func(o *predictOptions) setting.Value {
 			return setting.Hint(setting.Word(&o.edges), "all", "train", "valid", "test")
 		},
-		Brief: "edges to predict: all, train, valid or test",
-		Help:  "edges: which to predict: valid, test, train or all; or {pairs}"},
+		Usual: true, Brief: "edges to predict: all, train, valid or test",
+		Help: "edges: which to predict: valid, test, train or all; or {pairs}"},
 	{Key: "pairs",
 		In:    func(o *predictOptions) setting.Value { return setting.Word(&o.pairs) },
-		Brief: "file of the pairs to score, csv or Parquet",
+		Usual: true, Brief: "file of the pairs to score, csv or Parquet",
 		Help: "scores and edges: file of the pairs, csv or Parquet, with the columns src, dst, and relation if several are learnt; edges also " +
 			"need the columns that the network reads. Csv without a header has src, dst, relation in this order"},
 	{Key: "top",
 		In:    func(o *predictOptions) setting.Value { return setting.Int(&o.top) },
-		Brief: "scores: write the N best destinations of each source",
-		Help:  "scores: write the N best destinations of each source, instead of {pairs}"},
+		Usual: true, Brief: "scores: write the N best destinations of each source",
+		Help: "scores: write the N best destinations of each source, instead of {pairs}"},
 	{Key: "exclude_known",
 		In:    func(o *predictOptions) setting.Value { return setting.Bool(&o.known) },
-		Brief: "{top}: leave out links of the dataset",
-		Help:  "{top}: leave out links of the dataset, held-out ones too, and a node itself"},
+		Usual: true, Brief: "{top}: leave out links of the dataset",
+		Help: "{top}: leave out links of the dataset, held-out ones too, and a node itself"},
 	{Key: "at",
 		In:    func(o *predictOptions) setting.Value { return setting.Word(&o.at) },
-		Brief: "streams: the time of embeddings (default after the last event)",
-		Help:  "streams: the time of embeddings, in the units of the stream (default after the last event)"},
+		Usual: true, Brief: "streams: the time of embeddings (default after the last event)",
+		Help: "streams: the time of embeddings, in the units of the stream (default after the last event)"},
 	{Key: "events",
 		In:    func(o *predictOptions) setting.Value { return setting.Word(&o.events) },
-		Brief: "streams: file of the pairs to score, csv or Parquet",
-		Help:  "streams: file of the pairs to score, csv or Parquet with the columns src, dst and time; csv without a header has them in this order"},
+		Usual: true, Brief: "streams: file of the pairs to score, csv or Parquet",
+		Help: "streams: file of the pairs to score, csv or Parquet with the columns src, dst and time; csv without a header has them in this order"},
 }, predictNetwork.Pick("The network", "checkpoint", "older-checkpoint", "unseen"), setting.Table[predictOptions]{
 	{Key: "format", Group: "The file",
 		In: func(o *predictOptions) setting.Value {
 			return setting.Hint(setting.Word(&o.format), "parquet", "npy", "csv", "ogb-lsc")
 		},
-		Brief: "parquet, npy or csv (default by the ending of OUT)",
-		Help:  "parquet, npy or csv (default by the ending of OUT, else parquet); or ogb-lsc, into the folder OUT"},
+		Usual: true, Brief: "parquet, npy or csv (default by the ending of OUT)",
+		Help: "parquet, npy or csv (default by the ending of OUT, else parquet); or ogb-lsc, into the folder OUT"},
 	{Key: "force",
 		In:    func(o *predictOptions) setting.Value { return setting.Bool(&o.force) },
-		Brief: "replace OUT if it is there",
+		Usual: true,
 		Help:  "replace OUT if it is there"},
 	{Key: "json",
 		In:    func(o *predictOptions) setting.Value { return setting.Bool(&o.json) },
-		Brief: "print the result as JSON",
+		Usual: true,
 		Help:  "print the result as JSON"},
 }, predictNetwork.Pick("Memory and disk", "memory", "device", "matmul", "way", "tmp", "layer-dtype"), setting.Table[predictOptions]{
 	{Key: "plan",

@@ -10,10 +10,10 @@ import (
 
 // ingestTable declares the options of ingest: options of single formats, and of every build.
 var ingestTable = slices.Concat(sourceRows, setting.Table[ingestOptions]{
-	{Key: "infer",
+	{Key: "infer", Usual: true,
 		In:   func(o *ingestOptions) setting.Value { return setting.Bool(&o.infer) },
 		Help: "table: print a first schema for the tables in DIR"},
-	{Key: "like",
+	{Key: "like", Usual: true, Brief: "encode the columns as this dataset or run did",
 		In:   func(o *ingestOptions) setting.Value { return setting.Word(&o.source.likePath) },
 		Help: "a dataset, or a run: columns, categories, means, classes and relations become numbers as they did there, by name, so that a network trained on it reads the same; options of edges, {normalize} and {time_scale} that are not given are taken from it, too (default none)"},
 }, ingestBuild.Pick("Edges", "undirected", "reverse", "self-loops", "duplicates", "edge-ids", "edge-split"),
@@ -48,18 +48,18 @@ var sourceRows = slices.Concat(
 	grouped("Tables and edge lists (csv, events)",
 		only("csv, triples", "columns", "csv: SRC,DST[,WEIGHT], columns of the edge list, by name or number from 1 (default by their names, or the first two); triples: head, relation and tail in the order of the file, as in head,tail,relation; another word leaves its column out (default head,relation,tail, or as a header says)",
 			func(o *source) setting.Value { return setting.Words(&o.csv.Ends) }),
-		only("csv, events, nodelink", "src", "column of sources, by name or number (default src, source, from, or the first)",
-			func(o *source) setting.Value { return setting.Word(&o.csv.Src) }),
-		only("csv, events, nodelink", "dst", "column of destinations (default dst, target, to, or the second)",
-			func(o *source) setting.Value { return setting.Word(&o.csv.Dst) }),
-		only("csv, graphml, mtx, nodelink", "weight", "column of edge weights (default none)",
-			func(o *source) setting.Value { return setting.Word(&o.csv.Weight) }),
+		usually("csv, events: column of sources, by name or number", only("csv, events, nodelink", "src", "column of sources, by name or number (default src, source, from, or the first)",
+			func(o *source) setting.Value { return setting.Word(&o.csv.Src) })),
+		usually("csv, events: column of destinations", only("csv, events, nodelink", "dst", "column of destinations (default dst, target, to, or the second)",
+			func(o *source) setting.Value { return setting.Word(&o.csv.Dst) })),
+		usually("column of edge weights", only("csv, graphml, mtx, nodelink", "weight", "column of edge weights (default none)",
+			func(o *source) setting.Value { return setting.Word(&o.csv.Weight) })),
 		only("csv, graphml, mtx, nodelink", "edge_columns", "NAME=COLUMN,…: columns of the edge list that edges keep, as in rating=3,time=4; integers, seconds of dates, or f32 by the first rows, or as COLUMN:f32, :i64, :i32 or :u8 says, or of dates the unit :s, :ms, :us or :ns",
 			func(o *source) setting.Value { return setting.Words(&o.csv.EdgeColumns) }),
 		only("csv, events, graphml, jodie, mtx, nodelink, tgb, tgl, tgn", "edge_features", "COLUMN,…: columns of the edge list that make a table of edge features, by name, by number, or as numbers 4-103; of streams also random:D, normal values by {seed} (default none; jodie, tgl and tgn their own, and tgb where its table is as jodie's)",
 			func(o *source) setting.Value { return setting.Words(&o.csv.EdgeFeatures) }),
-		only("events", "time", "column or array of times (default time, timestamp, ts and the like, or the third of three without header)",
-			func(o *source) setting.Value { return setting.Word(&o.csv.Time) }),
+		usually("events: column of times", only("events", "time", "column or array of times (default time, timestamp, ts and the like, or the third of three without header)",
+			func(o *source) setting.Value { return setting.Word(&o.csv.Time) })),
 		only("events, jodie", "time_unit", "unit of times that are plain numbers since 1970: s, ms, us or ns (default as they are); dates and Parquet's timestamps have their own, and all become seconds",
 			func(o *source) setting.Value { return setting.Word(&o.csv.TimeUnit) }),
 		only("events, jodie, tgb, tgl, tgn", "time_scale", "factor that scales time differences for networks: a number, or auto (default auto: 1; if all times span less than 10,000 units, a factor that makes the median gap of a node 1,000)",
@@ -74,14 +74,14 @@ var sourceRows = slices.Concat(
 			func(o *source) setting.Value { return setting.Bool(&o.csv.Bipartite) }),
 	),
 	grouped("Tables of nodes (csv, events)",
-		only("csv, mtx", "nodes", "a table of all nodes (default the nodes that edges name)",
-			func(o *source) setting.Value { return setting.Word(&o.csv.Nodes) }),
+		usually("csv: a table of all nodes", only("csv, mtx", "nodes", "a table of all nodes (default the nodes that edges name)",
+			func(o *source) setting.Value { return setting.Word(&o.csv.Nodes) })),
 		only("csv, graphml, mtx, nodelink", "id", "column of {nodes} that holds ids (default id, or the first)",
 			func(o *source) setting.Value { return setting.Word(&o.csv.ID) }),
 		only("csv, events, graphml, nodelink", "id_type", "what ids are: auto, int or text (default auto, by the first rows)",
 			func(o *source) setting.Value { return setting.Word(&o.csv.IDType) }),
-		only("csv, events, graphml, mtx, nodelink", "label", "column of {nodes} with labels: numbers or text that name classes, or COLUMN:value for numbers to learn; none takes no label (default label, y, class and the like, where the values fit); events: column or array with the source's class from then on (default none, of arrays y and the like)",
-			func(o *source) setting.Value { return setting.Word(&o.csv.Label) }),
+		usually("column of labels, or COLUMN:value for numbers to learn", only("csv, events, graphml, mtx, nodelink", "label", "column of {nodes} with labels: numbers or text that name classes, or COLUMN:value for numbers to learn; none takes no label (default label, y, class and the like, where the values fit); events: column or array with the source's class from then on (default none, of arrays y and the like)",
+			func(o *source) setting.Value { return setting.Word(&o.csv.Label) })),
 		only("csv, graphml, mtx, nodelink", "feature_columns", "columns of {nodes} that are features (default all others of numbers)",
 			func(o *source) setting.Value { return setting.Words(&o.csv.Columns) }),
 		only("csv, mtx", "node_features", "a JSON map from node ids to lists of the columns that are 1",
@@ -136,6 +136,12 @@ var sourceRows = slices.Concat(
 			func(o *source) setting.Value { return setting.Word(&o.triples.Literals) }),
 	),
 )
+
+// usually puts an option on the first screen of help, with this text.
+func usually(brief string, row setting.Of[ingestOptions]) setting.Of[ingestOptions] {
+	row.Usual, row.Brief = true, brief
+	return row
+}
 
 // grouped puts a heading above rows.
 func grouped(title string, rows ...setting.Of[ingestOptions]) setting.Table[ingestOptions] {

@@ -33,14 +33,14 @@ type trainOptions struct {
 	given      *setting.Bound[run.Options] // the flags of Options
 	run        string
 	listen     string
-	noListen   bool // --listen-optional: train without it if the address cannot be taken
+	optional   bool // the run may train without listen
 	resume     bool
 	plan       bool
 	network    string // of plan
 	json       bool
 	brief      bool   // a line an evaluated epoch only
 	modelGiven bool   // --model was given, or is on record
-	chosen     string // a note on the task that was chosen, or empty
+	chosen     string // a note on the task that chooseTask chose; empty: it chose none
 }
 
 func newTrain() *cobra.Command {
@@ -148,17 +148,17 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	own.StringVar(&o.run, "run", "", "run directory (default a fresh runs/NAME-N)")
 	own.BoolVar(&o.resume, "resume", false, "go on with the run in --run, or begin it")
 	own.StringVar(&o.listen, "listen", "", "serve statistics over HTTP at HOST:PORT: /stats, /watch, /metrics, /healthz; without HOST to this machine alone")
-	own.BoolVar(&o.noListen, "listen-optional", false, "train without --listen if its address is taken")
+	own.BoolVar(&o.optional, "listen-optional", false, "train without --listen if its address cannot be taken")
 	own.BoolVar(&o.plan, "plan", false, "print what a run would take, by its first steps, and write nothing")
 	own.StringVar(&o.network, "network", "", "--plan with --dist mpi:V: what the network of a machine carries and, if known, "+
 		"the time of a small exchange: 1Gbit or 1Gbit,200us (default 10Gbit)")
 	own.BoolVar(&o.json, "json", false, "print the result as JSON; epochs go to stderr")
 	addGroup(f, "The run", own)
-	brief(f, "run", "run directory (default a fresh runs/NAME-N)")
-	brief(f, "resume", "go on with the run in --run, or begin it")
-	brief(f, "listen", "serve statistics over HTTP at HOST:PORT")
-	brief(f, "plan", "print what a run would take, and write nothing")
-	brief(f, "json", "print the result as JSON")
+	makeUsual(f, "run", "")
+	makeUsual(f, "resume", "")
+	makeUsual(f, "listen", "serve statistics over HTTP at HOST:PORT")
+	makeUsual(f, "plan", "print what a run would take, and write nothing")
+	makeUsual(f, "json", "print the result as JSON")
 }
 
 // complete finishes the options of a fresh run.
@@ -203,7 +203,7 @@ func (o *trainOptions) endpoint(note func(string)) (*live.Endpoint, error) {
 	switch {
 	case err == nil:
 		return e, nil
-	case o.noListen:
+	case o.optional:
 		note("no statistics over HTTP: " + err.Error())
 		return nil, nil
 	}
@@ -256,9 +256,9 @@ func (o *trainOptions) open(stderr io.Writer, path string, g *dist.Group) (*stor
 }
 
 // chooseTask chooses --task link if no task was given and the dataset has held-out links but no
-// labels. For links of several relations within one node type it also chooses --layers 0, which
-// learns all of them together, unless an option of a network was given. It sets these flags as if
-// the user had given them.
+// labels. If the links are of several relations within one node type, it also chooses --layers 0,
+// with which a run learns all relations together. It does not if the user gave an option of a
+// network. It sets these flags as if the user had given them.
 func (o *trainOptions) chooseTask(f *pflag.FlagSet, path string) error {
 	given := o.given.Given
 	if o.Streams() || given("task") && o.Task != run.LinkTask {
@@ -266,7 +266,7 @@ func (o *trainOptions) chooseTask(f *pflag.FlagSet, path string) error {
 	}
 	ds, err := store.OpenOne(path)
 	if err != nil {
-		return nil // whoever opens it next says why
+		return nil // the next to open the dataset will report the error
 	}
 	defer ds.Close()
 	m := ds.Manifest()
@@ -698,12 +698,12 @@ func printResult(w io.Writer, r *run.Result) {
 	printTiers(w, r)
 }
 
-// longWait is the number of epochs without a better validation after which a run is told of
+// longWait is the number of epochs without a better validation after which printEnded advises
 // --patience.
 const longWait = 200
 
-// printEnded prints why a run of --epochs auto ended; of other runs, whether they were too short or
-// too long.
+// printEnded prints why a run with --epochs auto ended. Of another run it prints whether it looks too
+// short or too long.
 func printEnded(w io.Writer, r *run.Result) {
 	a, epochs, best := r.AutoEpochs, len(r.Epochs), r.Best.Epoch
 	switch {
@@ -712,7 +712,7 @@ func printEnded(w io.Writer, r *run.Result) {
 			fmt.Fprintln(w, clean(a.Ended))
 		}
 	case r.Status != run.Done || best == 0 || epochs <= r.Options.EvalEvery:
-	case best == epochs && r.Options.Schedule.Kind == optim.Cosine: // its length cannot change
+	case best == epochs && r.Options.Schedule.Kind == optim.Cosine: // a cosine schedule fixes the number of epochs
 	case best == epochs:
 		printf(w, "the last epoch is the best, so more may be better: gnnstore train --resume --run %s --epochs %d\n", r.Run, 2*epochs)
 	case epochs-best >= longWait:

@@ -24,7 +24,9 @@ type Of[T any] struct {
 	// Group is the heading above the flag in help. Default: the previous row's.
 	Group string
 	Help  string // names other options by keys in braces
-	// Brief is the text on the first screen of help, which shows the options that have one.
+	// Usual puts the option on the first screen of help, there with the text of Brief. Default:
+	// Help.
+	Usual bool
 	Brief string
 	// In returns the option's Value in a T. Setting the Value changes the T.
 	In func(*T) Value
@@ -78,10 +80,13 @@ func (t Table[T]) of(o *T) options {
 	list := make(options, len(t))
 	for i, d := range t {
 		list[i] = option{
-			key: d.Key, parts: d.Parts, flag: d.FlagName(), group: d.Group, help: d.Help, brief: d.Brief,
+			key: d.Key, parts: d.Parts, flag: d.FlagName(), group: d.Group, help: d.Help,
 			value: d.In(o), resumed: "stays", byData: d.ByData,
 		}
 		x := &list[i]
+		if d.Usual {
+			x.brief = cmp.Or(d.Brief, d.Help)
+		}
 		if d.For != nil && !d.For.Has(o) {
 			x.refused = d.For.Why(o)
 		}

@@ -70,13 +70,13 @@ var Table = setting.Table[Options]{
 		In: func(o *Options) value {
 			return setting.Word(&o.Task, NodeTask, LinkTask, EdgeTask).Empty(o.usualTask())
 		},
-		Brief: "what to learn: node, link or edge",
+		Usual: true, Brief: "what to learn: node, link or edge",
 		Help: "what to learn: node, classes or numbers of nodes; link, which pairs of nodes a relation joins (streams: which events come); or " +
 			"edge, classes or numbers of edges"},
 	{Key: "target", For: graphs,
 		In:    func(o *Options) value { return setting.Word(&o.Target) },
-		Brief: "node type or relation to learn, if there are several",
-		Help:  "node type to learn, if several have labels and splits; for links and edges their relation, as SRC,REL,DST"},
+		Usual: true, Brief: "node type or relation to learn, if there are several",
+		Help: "node type to learn, if several have labels and splits; for links and edges their relation, as SRC,REL,DST"},
 	{Key: "edge_label", For: edges,
 		In: func(o *Options) value { return setting.Word(&o.EdgeLabel) },
 		Help: "edge: the column to learn: COLUMN, a class for each different value; COLUMN:sign, negative values against the others; or " +
@@ -85,7 +85,7 @@ var Table = setting.Table[Options]{
 		In: func(o *Options) value {
 			return setting.Hint(setting.Word(&o.Metric).Alias("auc", string(metric.ROCAUC)), MetricWords...)
 		},
-		Brief: "what evaluation measures (default by the task)",
+		Usual: true, Brief: "what evaluation measures (default by the task)",
 		Help: "accuracy, micro-f1, macro-f1 or roc-auc, auc for short (default accuracy, micro-f1 with several classes a node); " +
 			"of links auc, ap, mrr or hits@K (default auc); of numbers rmse or mae (default rmse); of streams ap, auc or mrr (default ap)"},
 	{Key: "class_weights", For: graphs,
@@ -124,16 +124,16 @@ var Table = setting.Table[Options]{
 		In: func(o *Options) value {
 			return setting.Hint(setting.Hint(setting.Word(&o.Kind), model.Kinds...), model.TemporalKinds...)
 		},
-		Brief: "network: sage, gcn, gat and more; of streams tgn, jodie, apan",
+		Usual: true, Brief: "network: sage, gcn, gat and more; of streams tgn, jodie, apan",
 		Help: "sage (GraphSAGE-mean), gcn or gat; " + model.TypedKinds() + ", which also read several types of nodes and relations (default rsage for those); " +
 			setting.OneOf(model.TemporalKinds) + ", which learn from a stream of events"},
 	{Key: "layers",
 		In:    func(o *Options) value { return setting.Int(&o.Layers) },
-		Brief: "number of layers, as many as {fanout} has",
-		Help:  "number of layers (default as many as {fanout} has); link: 0 scores the rows of {input} without reading neighbours"},
+		Usual: true, Brief: "number of layers, as many as {fanout} has",
+		Help: "number of layers (default as many as {fanout} has); link: 0 scores the rows of {input} without reading neighbours"},
 	{Key: "hidden", ByData: true,
 		In:    func(o *Options) value { return setting.Int(&o.Hidden) },
-		Brief: "width of the hidden layers",
+		Usual: true,
 		Help:  "width of the hidden layers"},
 	{Key: "heads",
 		In:   func(o *Options) value { return setting.Int(&o.Heads) },
@@ -205,8 +205,8 @@ var Table = setting.Table[Options]{
 
 	{Key: "fanout", Group: "Sampling", Parts: []string{"relation_fanouts"},
 		In:    func(o *Options) value { return FanoutValue(&o.Fanouts, &o.RelationFanouts) },
-		Brief: "neighbours drawn at each hop from the seeds; -1: all",
-		Help:  FanoutHelp},
+		Usual: true, Brief: "neighbours drawn at each hop from the seeds; -1: all",
+		Help: FanoutHelp},
 	{Key: "sampler",
 		In: func(o *Options) value {
 			v := setting.Hint(setting.Word(&o.Sampler).Empty(string(sample.NS)), sample.Kinds...)
@@ -216,8 +216,8 @@ var Table = setting.Table[Options]{
 			"most); streams: recent, the latest ones (the default), or uniform, any"},
 	{Key: "kappa", For: graphs,
 		In:    func(o *Options) value { return KappaValue(&o.Kappa) },
-		Brief: "steps in a row whose batches meet the same rows",
-		Help:  "steps whose batches share random numbers, so that they meet the same rows; 1: independent batches, inf: all steps"},
+		Usual: true, Brief: "steps in a row whose batches meet the same rows",
+		Help: "steps whose batches share random numbers, so that they meet the same rows; 1: independent batches, inf: all steps"},
 	{Key: "dependent",
 		In: func(o *Options) value { return setting.Word(&o.Dependent, Nested, Smoothed) },
 		Help: "how {kappa} steps share random numbers: nested (the same draws for {kappa} steps, then others; labor-star: the same numbers but " +
@@ -245,12 +245,12 @@ var Table = setting.Table[Options]{
 		In: func(o *Options) value {
 			return setting.Int(&o.Batch).Or("auto", Auto).AtLeast(1).AtMost(math.MaxInt32)
 		},
-		Brief: "seeds a step",
-		Help:  "seeds a step; streams: events a step (default 50 to 600, the most with 2.5 events a node of the batch on average)"},
+		Usual: true, Brief: "seeds a step",
+		Help: "seeds a step; streams: events a step (default 50 to 600, the most with 2.5 events a node of the batch on average)"},
 	{Key: "epochs", ByData: true, Free: ifNotCosine, FreeText: "may change, but not with cosine",
 		In:    func(o *Options) value { return setting.Int(&o.Epochs).Or("auto", Auto).AtLeast(0).Kind("count") },
-		Brief: "passes over the training nodes",
-		Help:  "passes over the training nodes; auto: as many as 500 updates take, then until 20 more have not improved validation"},
+		Usual: true, Brief: "passes over the training nodes",
+		Help: "passes over the training nodes; auto: as many as 500 updates take, then until 20 more have not improved validation"},
 	{Key: "epoch_steps", ByData: true,
 		In:   func(o *Options) value { return setting.Int(&o.EpochSteps).AtLeast(0) },
 		Help: "steps of an epoch; 0: until all training nodes were seen"},
@@ -259,7 +259,7 @@ var Table = setting.Table[Options]{
 		Help: "stop after this many evaluations without a better one; 0: never; auto: as {epochs} auto says, else never"},
 	{Key: "lr", ByData: true,
 		In:    func(o *Options) value { return setting.Float(&o.LR).Between(0, 1e6) },
-		Brief: "learning rate",
+		Usual: true, Brief: "learning rate",
 		Help: "learning rate; with {layers} 0 the default is 0.03, 0.005 by {decoder} transe and rotate, or 0.1 by " +
 			"{embed_optimizer} adagrad"},
 	{Key: "optimizer",
@@ -282,7 +282,7 @@ var Table = setting.Table[Options]{
 			"adam keeps two a value)"},
 	{Key: "seed",
 		In:    func(o *Options) value { return setting.Uint(&o.Seed) },
-		Brief: "seed of weights, batches and dropout",
+		Usual: true,
 		Help:  "seed of weights, batches and dropout"},
 
 	{Key: "schedule", Group: "Schedule of the learning rate",
@@ -309,8 +309,8 @@ var Table = setting.Table[Options]{
 
 	{Key: "history", Group: "Historical embeddings", For: graphs,
 		In:    func(o *Options) value { return setting.Bool(&o.History) },
-		Brief: "reuse hidden rows of earlier steps",
-		Help:  "reuse hidden rows of earlier steps whose gradients were small (FreshGNN); what only they need is neither read nor computed"},
+		Usual: true, Brief: "reuse hidden rows of earlier steps",
+		Help: "reuse hidden rows of earlier steps whose gradients were small (FreshGNN); what only they need is neither read nor computed"},
 	{Key: "p_grad", For: reusing,
 		In:   func(o *Options) value { return setting.Float(&o.PGrad) },
 		Help: "history: share of a layer's nodes whose rows are kept: those with the smallest gradients; which ones they are matters with a large {t_stale}"},
@@ -422,7 +422,7 @@ var Table = setting.Table[Options]{
 
 	{Key: "memory_bytes", Flag: "memory", Group: "Memory", Free: anyTime,
 		In:    func(o *Options) value { return setting.Bytes(&o.MemoryBytes) },
-		Brief: "memory limit of the whole process (default half of the memory)",
+		Usual: true, Brief: "memory limit of the whole process (default half of the memory)",
 		Help: "memory limit of the whole process; it is split among the parts that follow, and the split is printed " +
 			"(default half of the memory)"},
 	{Key: "topology_bytes", Flag: "topology-memory", Free: anyTime,
@@ -474,8 +474,8 @@ var Table = setting.Table[Options]{
 		Help: "goroutines that sample ahead; by default 2, or with a GPU and without {memory_bytes} all processors but 2"},
 	{Key: "device", Free: anyTime,
 		In:    func(o *Options) value { return DeviceValue(&o.Device) },
-		Brief: "what computes: cpu, cuda or auto",
-		Help:  DeviceHelp},
+		Usual: true, Brief: "what computes: cpu, cuda or auto",
+		Help: DeviceHelp},
 	{Key: "matmul",
 		In:   func(o *Options) value { return MatMulValue(&o.MatMul) },
 		Help: MatMulHelp},
@@ -487,7 +487,7 @@ var Table = setting.Table[Options]{
 		In: func(o *Options) value {
 			return setting.Hint(setting.Word(&o.Dist).Empty("auto"), "off", "local:V", "mpi", "mpi:V")
 		},
-		Brief: "several workers: local:V in this process, or mpi",
+		Usual: true, Brief: "several workers: local:V in this process, or mpi",
 		Help: "how many workers train together, and where: local:V, V in this process; mpi, one in each process that mpirun or mpiexec " +
 			"started; mpi:V, V in those processes; off, one; auto: mpi if several processes were started, else off"},
 	{Key: "parallel", For: spread, Free: anyTime,
