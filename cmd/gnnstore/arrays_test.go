@@ -10,8 +10,8 @@ import (
 
 const madeArrays = "../../ingest/arrays/testdata"
 
-// TestArraysOfFrameworks: what PyTorch Geometric leaves is one dataset, in whichever form and by
-// whichever format it is read.
+// TestArraysOfFrameworks: PyTorch Geometric saves a dataset in several forms, and several formats
+// read them. All give the same sealed dataset.
 func TestArraysOfFrameworks(t *testing.T) {
 	gnnstore := func(code int, args ...string) (stdout, stderr string) {
 		t.Helper()

@@ -130,7 +130,7 @@ type sourceOptions struct {
 	memory   int64
 	follow   bool
 	likePath string
-	like     *ingest.Like // that the source follows; nil: it follows nothing
+	like     *ingest.Like // the dataset that the source follows; nil: none
 
 	nodeCount   int64  // of csv, events and arrays
 	timeScale   string // of streams
@@ -192,7 +192,7 @@ func (o *sourceOptions) jodie() edgelist.Options {
 	return j
 }
 
-// openEvents opens a stream in arrays, which the options of tables name.
+// openEvents opens a stream in arrays. The options of tables of events name the arrays.
 func (o *sourceOptions) openEvents(path string) (ingest.Source, error) {
 	if o.csv.Header != "" || o.csv.IDType != "" || o.csv.OneSpace {
 		return nil, misuse(fmt.Errorf("%s: arrays have no header, and numbers for ids; leave out --header, --id-type and --one-id-space", path))

@@ -12,8 +12,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// likeOf opens a dataset to follow, or a run, which keeps a copy of what its dataset says of
-// itself.
+// likeOf reads the encodings that ingest is to follow: those in the dataset at path, or the copy in
+// the run at path.
 func likeOf(path string) (*ingest.Like, error) {
 	dataset, l, seal := path, &ingest.Like{Name: path}, ""
 	if _, err := os.Stat(filepath.Join(path, run.RecordFile)); err == nil {
@@ -57,7 +57,8 @@ func likeOf(path string) (*ingest.Like, error) {
 	return l, nil
 }
 
-// labelsOf describes the labels of a dataset by its manifest.
+// labelsOf describes the labels of a dataset. It reads their columns from said, and all else from
+// the manifest.
 func labelsOf(m *store.Manifest, said *store.Encodings) (all []store.LabelEncoding) {
 	for _, l := range m.Labels {
 		of := store.LabelEncoding{Name: l.Name, NodeType: l.NodeType, Classes: l.Classes, ClassNames: l.ClassNames}
@@ -72,7 +73,8 @@ func labelsOf(m *store.Manifest, said *store.Encodings) (all []store.LabelEncodi
 	return all
 }
 
-// outline describes a dataset that says nothing of its columns.
+// outline makes encodings of a dataset that has none. They have the widths and types of columns and
+// no names.
 func outline(m *store.Manifest) *store.Encodings {
 	e := new(store.Encodings)
 	for i := range m.Tables {
@@ -95,8 +97,8 @@ func outline(m *store.Manifest) *store.Encodings {
 	return e
 }
 
-// follow sets options to those that l's dataset was made with, unless they were given. It returns
-// the options that it changed.
+// follow sets each option that was not given to its value in the dataset of l. It returns the options
+// that it changed.
 func (o *ingestOptions) follow(l *ingest.Like, given func(key string) bool) (set []string) {
 	o.Like = l.Name
 	if l.Silent {
@@ -123,7 +125,7 @@ func (o *ingestOptions) follow(l *ingest.Like, given func(key string) bool) (set
 	for i := range l.Encodings.Tables {
 		t := &l.Encodings.Tables[i]
 		set = append(set, adopt(given, "normalize", &o.Normalize, build.Normalize(t.Normalize))...)
-		if t.Made == "degree" || t.Made == "mean" { // those go by the edges alone, and not by their nodes
+		if t.Made == "degree" || t.Made == "mean" { // both depend on the edges alone
 			set = append(set, adopt(given, "features", &o.Features, t.Made)...)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// logOptions say what becomes of progress, notes and errors, which go to stderr.
+// logOptions are the options of stderr, which gets progress, notes and errors.
 type logOptions struct {
 	quiet bool
 	form  string // "text" or "json"
@@ -22,8 +22,8 @@ const (
 	jsonLog = "json"
 )
 
-// addTo gives all commands below root the flags of o. Before a command runs they change the
-// stderr of root.
+// addTo adds the flags of o to root and all its commands. Before a command runs, it sets the stderr of
+// root by them.
 func (o *logOptions) addTo(root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.BoolVar(&o.quiet, "quiet", false, "print results and errors alone: no progress, no notes")
@@ -41,7 +41,7 @@ func (o *logOptions) addTo(root *cobra.Command) {
 	}
 }
 
-// fail prints the message of an error.
+// fail prints an error's message, also with --quiet.
 func (o *logOptions) fail(stderr io.Writer, message string) {
 	if o.form == jsonLog {
 		jsonLogger(stderr).Error(message)
@@ -50,12 +50,12 @@ func (o *logOptions) fail(stderr io.Writer, message string) {
 	fmt.Fprintln(stderr, "gnnstore:", message)
 }
 
-// jsonLines writes each whole line that it is given as an object with the keys time, level and msg.
-// A line that never ends is not written. It is safe for concurrent use.
+// jsonLines is a writer of text that writes each whole line as a JSON object with the keys time,
+// level and msg. It drops a last line without end. It is safe for concurrent use.
 type jsonLines struct {
 	mu   sync.Mutex
 	log  *slog.Logger
-	rest []byte // of a line that has not ended
+	rest []byte // the start of a line whose end has not come
 }
 
 func newJSONLines(w io.Writer) *jsonLines { return &jsonLines{log: jsonLogger(w)} }

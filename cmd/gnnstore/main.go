@@ -50,16 +50,14 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		}
 		return 2
 	}
-	code, advice := failureCode(ctx, err), placeAdvice(err)
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		err = errors.New(strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")) // what is kept is worth saying
-	}
-	var quiet *quietError
-	if !errors.As(err, &quiet) {
+	if quiet := new(quietError); !errors.As(err, &quiet) {
 		message := withFlags(oneLine(err))
-		log.fail(stderr, message+advice+nearPath(message, cmd.Flags().Args()))
+		if errors.Is(err, context.Canceled) && ctx.Err() != nil { // the message may say what was kept
+			message = strings.ReplaceAll(message, context.Canceled.Error(), "interrupted")
+		}
+		log.fail(stderr, message+placeAdvice(err)+nearPath(message, cmd.Flags().Args()))
 	}
-	return code
+	return failureCode(ctx, err)
 }
 
 // output remembers the first error of stdout, so that results nobody could read are no success.

@@ -15,7 +15,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/setting"
 )
 
-// didYouMean ends a message about a word that is not known with the word that it may stand for.
+// didYouMean returns the end of a message about an unknown word: a question that names the nearest of
+// the known words in this form. It returns "" if none is near.
 func didYouMean(word string, known []string, form string) string {
 	if near := setting.Nearest(word, known); near != "" {
 		return fmt.Sprintf("; did you mean "+form+"?", near)
@@ -23,10 +24,11 @@ func didYouMean(word string, known []string, form string) string {
 	return ""
 }
 
-// wrongFlag is the error of a command whose flags cannot be read.
+// wrongFlag returns the error of a command whose flags cannot be read. For an unknown flag it names
+// the nearest one.
 func wrongFlag(cmd *cobra.Command, err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
-		return pflag.ErrHelp // of --help-all
+		return pflag.ErrHelp // --help-all was given
 	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
@@ -58,7 +60,7 @@ func nearPath(message string, args []string) string {
 		if err != nil {
 			continue
 		}
-		var stems []string // of entries with the ending of path
+		var stems []string // names without ending, of entries that have the ending of path
 		ending := filepath.Ext(path)
 		for _, e := range entries {
 			if stem, ok := strings.CutSuffix(e.Name(), ending); ok && !strings.HasPrefix(stem, ".") {
@@ -72,7 +74,8 @@ func nearPath(message string, args []string) string {
 	return ""
 }
 
-// placeAdvice ends the message of an error about a place where nothing can be made.
+// placeAdvice returns the end of a message about a directory or lock that cannot be made. It returns
+// "" for other errors.
 func placeAdvice(err error) string {
 	var place *fs.PathError
 	made := errors.As(err, &place) && (place.Op == "mkdir" || place.Op == "open" && strings.HasSuffix(place.Path, ".lock"))

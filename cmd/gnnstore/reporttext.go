@@ -8,7 +8,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/metric"
 )
 
-// printMeasures prints the measures of a report but shown in a line that begins with prefix.
+// printMeasures prints the measures of a report in one line, after prefix. It leaves out shown, which
+// has been printed.
 func printMeasures(w io.Writer, r *metric.Report, shown metric.Kind, prefix string) {
 	if r == nil {
 		return
@@ -33,10 +34,10 @@ func printMeasures(w io.Writer, r *metric.Report, shown metric.Kind, prefix stri
 	printf(w, "%s%s\n", prefix, strings.Join(all, ", "))
 }
 
-// mostClassLines is the largest number of classes that printClasses shows: a screen of them.
+// mostClassLines is the largest number of classes that printClasses prints: about a screen.
 const mostClassLines = 40
 
-// printClasses prints a line for each class of a report.
+// printClasses prints a table with a line for each class of a report.
 func printClasses(w io.Writer, r *metric.Report) {
 	if r == nil || len(r.Classes) == 0 {
 		return

@@ -95,7 +95,8 @@ func TestSignalsAtAnyTime(t *testing.T) {
 		case err := <-ended:
 			_, serr := os.Stat(out)
 			require.Equal(t, err == nil, serr == nil, "after %v: %s", delay, stderr)
-			if state := cmd.ProcessState; err != nil && state.Exited() { // else it came before there was a handler
+			// Without an exit code, the signal came before there was a handler.
+			if state := cmd.ProcessState; err != nil && state.Exited() {
 				require.Equal(t, 143, state.ExitCode(), "after %v: %s", delay, stderr)
 			}
 			require.NoError(t, os.RemoveAll(out))

@@ -143,3 +143,39 @@ func TestFormatTopic(t *testing.T) {
 		require.NotPanics(t, func() { formatTopic(hostile, 20) }, fmt.Sprintf("%q", hostile))
 	}
 }
+
+// TestSchemaTopic ingests small tables by the schema that the topic shows.
+func TestSchemaTopic(t *testing.T) {
+	_, text, _ := strings.Cut(topicTexts(t)["schema"], "## What can a schema say?")
+	t.Chdir(t.TempDir())
+	text, _, _ = strings.Cut(text, "\n## ")
+	var schema strings.Builder
+	for line := range strings.Lines(text) {
+		if code, ok := strings.CutPrefix(line, "    "); ok {
+			schema.WriteString(code)
+		}
+	}
+	plain := strings.NewReplacer(".parquet", ".csv", ".csv.gz", ".csv", ".tsv", ".csv").Replace(schema.String())
+	require.NoError(t, os.Mkdir("users", 0o777))
+	for name, text := range map[string]string{
+		"schema.yaml": plain,
+		"users/part_1.csv": "user_id,age,country,segment,part,kind\nu1,3,fr,a,train,person\nu2,,de,b,test,person\n" +
+			"u3,5,fr,unknown,,person\nu4,1,de,b,,robot\n",
+		"items.csv": "sku,price,title_vector\n7,2,3;4\n8,2.5,3;5\n9,1,1;2\n",
+		"kinds.csv": "item,kind\n7,a\n9,b\n",
+		"train.csv": "id\n7\n", "valid.csv": "id\n8\n", "test.csv": "id\n9\n",
+		"buys.csv":  "user,item,amount,bought_at,price_paid,days\nu1,7,2,5,6,7\nu2,8,1,5,6,7\nu2,,1,5,6,7\n",
+		"facts.csv": "item,relation,brand\n7,made by,x\n8,sold as,y\n",
+	} {
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o666))
+	}
+	code, out, stderr := gnnstore(t, "ingest", "table", "schema.yaml", "shop.gnn")
+	require.Zero(t, code, stderr)
+	for _, line := range []string{
+		`user +3 nodes`, `item +3 nodes`, `user__buys__item +2 edges from 2 read`, `columns +weight, time kept`,
+		`features +feat of user: [0-9]+ × f16`, `features +text of item: 2 × f16`, `labels +label of user: 2 classes, .* 1 nodes without`,
+		`labels +label of item: 2 classes`, `split +user: 1 train, 0 valid, 1 test`, `split +item: 1 train, 1 valid, 1 test`,
+	} {
+		require.Regexp(t, "(?m)^"+line, out)
+	}
+}

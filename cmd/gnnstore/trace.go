@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/spf13/cobra"
@@ -130,6 +131,9 @@ func (o *traceOptions) complete(flags *setting.Bound[traceOptions]) error {
 }
 
 func runTrace(ctx context.Context, stdout, stderr io.Writer, path string, o *traceOptions) error {
+	if ending := filepath.Ext(o.svg); ending != "" && !strings.EqualFold(ending, ".svg") {
+		return misuse(fmt.Errorf("--svg %s: the picture is SVG; end its name in .svg", o.svg))
+	}
 	if o.svg != "" { // before what may take long
 		if fi, err := os.Stat(filepath.Dir(o.svg)); err != nil || !fi.IsDir() {
 			return fmt.Errorf("--svg %s: %s is no directory", o.svg, filepath.Dir(o.svg))

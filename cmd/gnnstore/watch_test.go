@@ -193,8 +193,8 @@ func TestDraw(t *testing.T) {
 	require.Equal(t, "\x1b[2A\r\x1b[K1\n\r\x1b[K2\n\x1b[J", b.String())
 }
 
-// TestListenTaken: a run whose address is taken does not begin, unless --listen-optional says that
-// it may.
+// TestListenTaken: a run does not begin if its --listen address is taken. With --listen-optional it
+// trains without the address.
 func TestListenTaken(t *testing.T) {
 	dir := t.TempDir()
 	data, run := filepath.Join(dir, "d.gnn"), filepath.Join(dir, "run")

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -57,21 +56,24 @@ type RowsReport struct {
 	Bytes  int64
 }
 
-// FormatOf returns the default format of a file by the ending of its name: Parquet if it has none
-// of the known ones.
-func FormatOf(out string) Format {
+// FormatOf returns the format that the ending of a file names. A file without ending is Parquet, and
+// so is one with an ending that is not known.
+func FormatOf(out string) (f Format, known bool) {
 	switch strings.ToLower(filepath.Ext(out)) {
 	case ".npy":
-		return NPY
+		return NPY, true
 	case ".csv":
-		return CSV
+		return CSV, true
+	case ".parquet", "":
+		return Parquet, true
 	}
-	return Parquet
+	return Parquet, false
 }
 
-// Known reports whether a file has the ending of a format, or no ending.
-func Known(out string) bool {
-	return slices.Contains([]string{"", ".parquet", ".npy", ".csv"}, strings.ToLower(filepath.Ext(out)))
+// formatOf returns a format that was chosen, or the one of the file.
+func formatOf(chosen Format, out string) Format {
+	f, _ := FormatOf(out)
+	return cmp.Or(chosen, f)
 }
 
 // WriteRows writes numbers of nodes to the file out, each row with the id that users know its node
@@ -91,7 +93,7 @@ func WriteRows(out string, ids store.IDs, o RowOptions, fill func(add func(nodes
 }
 
 func newRowWriter(out string, o RowOptions, keys ...key) *rowWriter {
-	o.Format, o.FS = cmp.Or(o.Format, FormatOf(out)), cmp.Or(o.FS, vfs.Default)
+	o.Format, o.FS = formatOf(o.Format, out), cmp.Or(o.FS, vfs.Default)
 	return &rowWriter{RowOptions: o, keys: keys, cells: make([]cell, len(keys))}
 }
 
@@ -269,7 +271,7 @@ const maxColumns = 4096
 // ids.
 func (o RowOptions) Bytes(out string, ids ...store.IDs) int64 {
 	row := int64(4 * o.Cols)
-	isText := cmp.Or(o.Format, FormatOf(out)) == CSV
+	isText := formatOf(o.Format, out) == CSV
 	if isText {
 		row = int64(12 * o.Cols)
 	}
