@@ -109,8 +109,8 @@ func classMap(names []string) string {
 	return b.String()
 }
 
-// mostShown is the largest number of relations that a report prints one by one. A knowledge graph may
-// have thousands.
+// mostShown is the largest number of relations that a report prints one by one. A knowledge graph
+// may have thousands.
 const mostShown = 100
 
 // worthTelling is the duration from which a build reports its passes unasked.

@@ -16,8 +16,8 @@ import (
 // groups.
 //
 // Both are written without a usage template. A template needs text/template, which calls methods by
-// name. Then the linker would keep all exported methods of all types, and the binary would be larger
-// by several MB.
+// name. Then the linker would keep all exported methods of all types, and the binary would be
+// larger by several MB.
 
 // helpAll is the flag --help-all. It ends parsing as --help does, so that missing arguments are no
 // error.

@@ -97,8 +97,8 @@ func outline(m *store.Manifest) *store.Encodings {
 	return e
 }
 
-// follow sets each option that was not given to its value in the dataset of l. It returns the options
-// that it changed.
+// follow sets each option that was not given to its value in the dataset of l. It returns the
+// options that it changed.
 func (o *ingestOptions) follow(l *ingest.Like, given func(key string) bool) (set []string) {
 	o.Like = l.Name
 	if l.Silent {

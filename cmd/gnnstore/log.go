@@ -22,8 +22,8 @@ const (
 	jsonLog = "json"
 )
 
-// addTo adds the flags of o to root and all its commands. Before a command runs, it sets the stderr of
-// root by them.
+// addTo adds the flags of o to root and all its commands. Before a command runs, it sets the stderr
+// of root by them.
 func (o *logOptions) addTo(root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.BoolVar(&o.quiet, "quiet", false, "print results and errors alone: no progress, no notes")

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLog: with --quiet only results and errors are printed. With --log json each line on stderr is a
-// JSON object, also for errors and misuse.
+// TestLog: with --quiet only results and errors are printed. With --log json each line on stderr is
+// a JSON object, also for errors and misuse.
 func TestLog(t *testing.T) {
 	dir := t.TempDir()
 	code, out, stderr := gnnstore(t, "generate", "drift-s", filepath.Join(dir, "a.gnn"), "--quiet")

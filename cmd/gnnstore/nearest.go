@@ -15,8 +15,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/setting"
 )
 
-// didYouMean returns the end of a message about an unknown word: a question that names the nearest of
-// the known words in this form. It returns "" if none is near.
+// didYouMean returns the end of a message about an unknown word: a question that names the nearest
+// of the known words in this form. It returns "" if none is near.
 func didYouMean(word string, known []string, form string) string {
 	if near := setting.Nearest(word, known); near != "" {
 		return fmt.Sprintf("; did you mean "+form+"?", near)
@@ -74,8 +74,8 @@ func nearPath(message string, args []string) string {
 	return ""
 }
 
-// placeAdvice returns the end of a message about a directory or lock that cannot be made. It returns
-// "" for other errors.
+// placeAdvice returns the end of a message about a directory or lock that cannot be made. It
+// returns "" for other errors.
 func placeAdvice(err error) string {
 	var place *fs.PathError
 	made := errors.As(err, &place) && (place.Op == "mkdir" || place.Op == "open" && strings.HasSuffix(place.Path, ".lock"))

@@ -8,8 +8,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/metric"
 )
 
-// printMeasures prints the measures of a report in one line, after prefix. It leaves out shown, which
-// has been printed.
+// printMeasures prints the measures of a report in one line, after prefix. It leaves out shown,
+// which has been printed.
 func printMeasures(w io.Writer, r *metric.Report, shown metric.Kind, prefix string) {
 	if r == nil {
 		return

@@ -18,8 +18,8 @@ func (e *signalError) Error() string { return e.String() }
 // exitCode returns the code by which shells report a program that the signal killed.
 func (e *signalError) exitCode() int { return 128 + int(e.Signal) }
 
-// endBySignal returns a context that ends at the first signal of endings, with a *signalError as its
-// cause. A second signal ends the process at once. The caller has to call stop.
+// endBySignal returns a context that ends at the first signal of endings, with a *signalError as
+// its cause. A second signal ends the process at once. The caller has to call stop.
 func endBySignal(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)

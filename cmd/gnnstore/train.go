@@ -702,8 +702,8 @@ func printResult(w io.Writer, r *run.Result) {
 // --patience.
 const longWait = 200
 
-// printEnded prints why a run with --epochs auto ended. Of another run it prints whether it looks too
-// short or too long.
+// printEnded prints why a run with --epochs auto ended. Of another run it prints whether it looks
+// too short or too long.
 func printEnded(w io.Writer, r *run.Result) {
 	a, epochs, best := r.AutoEpochs, len(r.Epochs), r.Best.Epoch
 	switch {

@@ -56,8 +56,8 @@ type RowsReport struct {
 	Bytes  int64
 }
 
-// FormatOf returns the format that the ending of a file names. A file without ending is Parquet, and
-// so is one with an ending that is not known.
+// FormatOf returns the format that the ending of a file names. A file without ending is Parquet,
+// and so is one with an ending that is not known.
 func FormatOf(out string) (f Format, known bool) {
 	switch strings.ToLower(filepath.Ext(out)) {
 	case ".npy":
