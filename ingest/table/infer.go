@@ -207,7 +207,8 @@ type inferred struct {
 	rows    int
 	columns []*guessed
 	masks   [3]*guessed // by the names of columns
-	overlap bool        // some row is in two of them, or they hold something else than zeros and ones
+	noMask  [3]bool     // such a column holds something else than zeros and ones
+	overlap [3]bool     // some row is in that mask and in the next, the first after the last
 }
 
 // guessed is a column of it.
@@ -317,6 +318,7 @@ func sampleForm(dir string, paths []string, f form) (*inferred, error) {
 }
 
 func (t *inferred) check() error {
+	t.settleMasks()
 	if t.rows == 0 {
 		return errors.New("there are no rows in it that can be read")
 	}

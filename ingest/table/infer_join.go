@@ -30,14 +30,27 @@ func (t *inferred) findMasks() {
 // addMasks looks at the masks of a row.
 func (t *inferred) addMasks(cells []value) {
 	var buf [24]byte
-	found := false
-	for _, c := range t.masks {
+	var in [3]bool
+	for part, c := range t.masks {
 		if c == nil {
 			continue
 		}
-		in, ok := ingest.MaskOf(textOf(&cells[slices.Index(t.columns, c)], buf[:0]))
-		t.overlap = t.overlap || !ok || in && found
-		found = found || in
+		var ok bool
+		in[part], ok = ingest.MaskOf(textOf(&cells[slices.Index(t.columns, c)], buf[:0]))
+		t.noMask[part] = t.noMask[part] || !ok
+	}
+	for part := range in {
+		t.overlap[part] = t.overlap[part] || in[part] && in[(part+1)%3]
+	}
+}
+
+// settleMasks drops the columns that are called train, valid or test and hold something else than
+// zeros and ones, such as counts.
+func (t *inferred) settleMasks() {
+	for part, c := range t.masks {
+		if c != nil && t.noMask[part] && !ingest.IsMaskName(c.name) {
+			t.masks[part] = nil
+		}
 	}
 }
 
@@ -49,7 +62,13 @@ func (t *inferred) isMask(c *guessed) bool {
 // masked reports whether the masks are a split: zeros and ones that no row has twice, of training
 // nodes and of others.
 func (t *inferred) masked() bool {
-	return t.masks[0] != nil && (t.masks[1] != nil || t.masks[2] != nil) && !t.overlap
+	for part, c := range t.masks {
+		next := (part + 1) % 3
+		if c != nil && (t.noMask[part] || t.masks[next] != nil && t.overlap[part]) {
+			return false
+		}
+	}
+	return t.masks[0] != nil && (t.masks[1] != nil || t.masks[2] != nil)
 }
 
 // refersTo returns the node type that a column refers to by its name, or "". If the table of that

@@ -194,3 +194,18 @@ func TestInferReal(t *testing.T) {
 	_, g = inferAndRead(t, copied("bitcoin_otc", "soc-sign-bitcoinotc.csv"))
 	require.Len(t, g.edges["node__soc-sign-bitcoinotc__node"], 35592)
 }
+
+// TestInferCalledTest: a count that is called test is no mask, and leaves the masks beside it.
+func TestInferCalledTest(t *testing.T) {
+	var nodes, edges strings.Builder
+	nodes.WriteString("id,train_mask,val_mask,test\n")
+	edges.WriteString("src,dst\n")
+	for i := range 30 {
+		fmt.Fprintf(&nodes, "n%d,%d,%d,%d\n", i, 1-i%2, i%2, i)
+		fmt.Fprintf(&edges, "n%d,n%d\n", i, (i+1)%30)
+	}
+	yaml, g := inferAndRead(t, files{"nodes.csv": nodes.String(), "edges.csv": edges.String()}.write(t))
+	require.Contains(t, yaml, "masks: {train: train_mask, valid: val_mask} #")
+	require.Contains(t, yaml, "features: [test]")
+	require.Len(t, g.splits["node"][0], 15)
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/lines"
@@ -321,7 +322,7 @@ func (n *nodes) checkAll() error {
 			continue
 		}
 		for _, path := range part.files {
-			if _, err := part.columnOf(path, n.id); err != nil {
+			if _, _, err := part.list(path, n.id); err != nil {
 				return err
 			}
 		}
@@ -329,11 +330,22 @@ func (n *nodes) checkAll() error {
 	return nil
 }
 
-func (e *entry) columnOf(path string, id column) (column, error) {
+// list returns the entry that reads a file of a split, and the column of its ids. A file whose only
+// title is an integer has no header: the integer is an id.
+func (e *entry) list(path string, id column) (*entry, column, error) {
 	r, err := e.form.open(path)
 	if err != nil {
-		return column{}, err
+		return nil, column{}, err
 	}
 	defer r.Close()
-	return e.listColumn(path, r.titles(), id)
+	titles := r.titles()
+	_, text := r.(*textRows)
+	if text && e.form.header && len(titles) == 1 && titles[0] != "" && titles[0] != id.text &&
+		strings.Trim(titles[0], "0123456789") == "" {
+		bare := *e
+		bare.form.header = false
+		return &bare, column{word{"1", e.line}, "split"}, nil
+	}
+	c, err := e.listColumn(path, titles, id)
+	return e, c, err
 }

@@ -399,11 +399,11 @@ func (s *Source) Split(ctx context.Context, i int, part ingest.Part, emit func(i
 			return nil
 		}
 		for _, path := range files.files {
-			c, err := files.columnOf(path, n.id)
+			list, c, err := files.list(path, n.id)
 			if err != nil {
 				return err
 			}
-			err = files.eachOf(ctx, path, s.forgive, []column{c}, func(path string, cells []value) error {
+			err = list.eachOf(ctx, path, s.forgive, []column{c}, func(path string, cells []value) error {
 				number, text, err := n.ids.id(&cells[0], nil)
 				if err != nil {
 					return &rowError{c.text, err}

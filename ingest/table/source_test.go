@@ -217,6 +217,21 @@ func TestShop(t *testing.T) {
 	require.Equal(t, map[string][3][]string{"user": {{"007"}, nil, {" b, \"x\"\nü"}}, "item": {{"3"}, nil, {"9", "7"}}}, g.splits)
 }
 
+// TestSplitLists: a list of ids has a header or none, and no id of it is lost.
+func TestSplitLists(t *testing.T) {
+	for list, want := range map[string][]string{
+		"3\n": {"3"}, "3\n1\n": {"3", "1"}, "id\n3\n1\n": {"3", "1"}, "chosen\n1\n": {"1"}, "why,id\nx,2\n": {"2"},
+	} {
+		dir := files{
+			"s.yaml": "nodes: [{type: a, files: n.csv, id: id, split: {train: l.csv}}]\nedges: [{type: \"a:to:a\", files: e.csv, src: x, dst: y}]\n",
+			"n.csv":  "id\n1\n2\n3\n", "e.csv": "x,y\n1,2\n", "l.csv": list,
+		}.write(t)
+		g, err := read(dir, Options{})
+		require.NoError(t, err)
+		require.Equal(t, want, g.splits["a"][0], list)
+	}
+}
+
 const pairs = "edges:\n  - {type: a:to:a, files: e.csv, src: x, dst: y}\n"
 
 // TestTrapStringIDs: what ids are told to be, by the first rows or by the schema.

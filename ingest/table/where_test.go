@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/parquet"
 )
 
 func replace(text, old, new string) string { return strings.Replace(text, old, new, 1) }
@@ -160,4 +161,11 @@ func TestJoin(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, g.schema.Labels[0].Numbers)
 	require.Equal(t, ingest.TextIDs, g.schema.NodeTypes[0].IDs)
+}
+
+// TestRowText: a note on a row has its cells as they are written, integers too, and a column once.
+func TestRowText(t *testing.T) {
+	columns := []column{{word{"kind", 1}, "where"}, {word{"n", 1}, "where"}, {word{"kind", 2}, "where"}}
+	cells := []value{{Kind: parquet.Text, Text: []byte("a\nb")}, {Kind: parquet.Int, Int: -7}, {Kind: parquet.Text, Text: []byte("a\nb")}}
+	require.Equal(t, `kind "a?b", n "-7"`, rowText(columns, cells))
 }
