@@ -71,6 +71,8 @@ func TestFolders(t *testing.T) {
 		{"hgb", "node.dat: a graph of the Heterogeneous Graph Benchmark", map[string]string{"node.dat": "x", "link.dat": "x", "label.dat": "x"}},
 		{"planetoid", "ind.cora.graph: the files of a citation graph, without ind.*.ally, ind.*.test.index, ind.*.x, ind.*.tx, ind.*.y, ind.*.ty", map[string]string{"ind.cora.graph": "x", "ind.cora.allx": "x"}},
 		{"graphsaint", "adj_full.npz: a GraphSAINT folder, without class_map.json", map[string]string{"adj_full.npz": "x", "role.json": "{}", "feats.npy": "x"}},
+		{"triples", "train.txt: the triples of a knowledge graph, without valid.txt", map[string]string{"train.txt": "a\tb\tc\n", "test.txt": "a\tb\tc\n"}},
+		{"triples", "train.txt: the triples of a knowledge graph, without test.txt", map[string]string{"train.txt": "a\tb\tc\n", "valid.txt": "a\tb\tc\n"}},
 		{"tgl", "edges.csv: a temporal graph of TGL", map[string]string{"edges.csv": ",src,dst,time,ext_roll\n", "ext_full.npz": "x"}},
 		{"tgl", "edges.csv: a temporal graph of TGL", map[string]string{"edges.csv": ",src,dst,time,ext_roll\n", "edge_features.pt": "x"}},
 		{"tgb", "tgbl-wiki_edgelist_v2.csv: a temporal graph of TGB, without *_test_ns*.pkl", map[string]string{"tgbl-wiki_edgelist_v2.csv": "x", "tgbl-wiki_val_ns_v2.pkl": "x"}},
@@ -126,7 +128,7 @@ func TestIncomplete(t *testing.T) {
 		"node.dat: a graph of the Heterogeneous Graph Benchmark has link.dat, label.dat as well, and it is not there; fetch it again": {"node.dat": "x"},
 		"role.json: a GraphSAINT folder has adj_full.npz, feats.npy, class_map.json as well":                                          {"role.json": "{}"},
 		"ind.toy.graph: a citation graph has ind.*.allx, ":                                                                            {"ind.toy.graph": "x"},
-		"train.txt: a knowledge graph has valid.txt as well":                                                                          {"train.txt": "a\tb\tc\n", "test.txt": "a\tb\tc\n"},
+		"valid.txt: a knowledge graph has train.txt as well":                                                                          {"valid.txt": "a\tb\tc\n", "test.txt": "a\tb\tc\n"},
 		"x_val_ns.pkl: a temporal graph of TGB has *_test_ns*.pkl, *_edgelist*.csv as well":                                           {"x_val_ns.pkl": "x"},
 	} {
 		dir := folderOf(t, files)
@@ -237,7 +239,7 @@ func TestFiles(t *testing.T) {
 		{"a.txt", "7 2 3\n2 3\n3\n", "an adjacency list, a node and its neighbours a row, is not read; write it as node-link JSON"},
 		{"a.adjlist", "a b c\nb c\n", "an adjacency list"},
 		{"a.mat", "MATLAB 5.0 MAT-file, Platform: GLNXA64", "a MATLAB file, which is not read; write its matrices as .npz"},
-		{"a.csv", "a,b,c\n1,2,3\n", "name those of an edge list by gnnstore ingest csv {columns} SRC,DST[,WEIGHT], or describe the table: gnnstore ingest table {infer} "},
+		{"a.csv", "a,b,c\n1,2,3\n", "name those of an edge list by gnnstore ingest csv FILE OUT {columns} SRC,DST[,WEIGHT], or describe the table: gnnstore ingest table {infer} "},
 		{"kg.txt", "a\tlikes\tb\n", "a table of 3 columns (a\tlikes\tb), of which nobody knows which are ids"},
 		{"one.txt", "17\n18\n", "its first row has one column (17), and an edge has two ids"},
 		{"comments.txt", long, "no row in its first 4096 bytes"},

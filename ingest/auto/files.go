@@ -243,7 +243,7 @@ func text(path string) (format, why string, err error) {
 		}
 		return refuse("RDF triples: if they are N-Triples, rename it to end in .nt")
 	case strings.HasPrefix(low, ",src,dst,time"):
-		return refuse("the events of a temporal graph of TGL (%s); name its folder: gnnstore ingest tgl %s", lines.Clip([]byte(first)), filepath.Dir(path))
+		return refuse("the events of a temporal graph of TGL (%s); name its folder: gnnstore ingest tgl %s OUT", lines.Clip([]byte(first)), filepath.Dir(path))
 	case strings.HasSuffix(name, ".csv") && strings.Contains(name, "_edgelist") && (strings.HasPrefix(name, "tkgl-") || strings.HasPrefix(name, "thgl-")):
 		return "tgb", fmt.Sprintf("%s: typed events of TGB, whose columns are %q", name, lines.Clip([]byte(first))), nil
 	case strings.HasPrefix(low, ",u,i,ts"):
@@ -256,7 +256,7 @@ func text(path string) (format, why string, err error) {
 		return "", "", ingest.Ask("%s: is it a graph or a stream of events? Its columns are %q: gnnstore ingest csv %s OUT reads a graph, and "+
 			"gnnstore ingest events %s OUT a stream in the order of times", path, lines.Clip([]byte(first)), path, path)
 	case len(cells) < 2:
-		return refuse("its first row has one column (%s), and an edge has two ids; if it counts edges, say gnnstore ingest csv {header} yes", lines.Clip([]byte(first)))
+		return refuse("its first row has one column (%s), and an edge has two ids; if it counts edges, say gnnstore ingest csv FILE OUT {header} yes", lines.Clip([]byte(first)))
 	case numbers == 2:
 		return "csv", fmt.Sprintf("%s: an edge list, whose first row is %q", name, lines.Clip([]byte(first))), nil
 	case named:
@@ -265,7 +265,7 @@ func text(path string) (format, why string, err error) {
 		return "csv", fmt.Sprintf("%s: an edge list with text for ids, whose first row is %q", name,
 			lines.Clip([]byte(first))), nil
 	}
-	return refuse("a table of %d columns (%s), of which nobody knows which are ids; name those of an edge list by gnnstore ingest csv "+
+	return refuse("a table of %d columns (%s), of which nobody knows which are ids; name those of an edge list by gnnstore ingest csv FILE OUT "+
 		"{columns} SRC,DST[,WEIGHT], or describe the table: gnnstore ingest table {infer} %s writes a first schema", len(cells), lines.Clip([]byte(first)), filepath.Dir(path))
 }
 

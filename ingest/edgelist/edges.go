@@ -65,9 +65,9 @@ func refuseName(path string) error {
 			say = lines.METIS(path)
 		}
 	case ".mtx":
-		say = "a matrix in the Matrix Market format by its name; format mtx reads it: gnnstore ingest mtx " + path
+		say = "a matrix in the Matrix Market format by its name; format mtx reads it: gnnstore ingest mtx " + path + " OUT"
 	case ".graphml":
-		say = "a graph in GraphML by its name; format graphml reads it: gnnstore ingest graphml " + path
+		say = "a graph in GraphML by its name; format graphml reads it: gnnstore ingest graphml " + path + " OUT"
 	}
 	if say == "" {
 		return nil
@@ -365,7 +365,8 @@ func (s *Source) refuseCounts(path string) error {
 	}
 	counts, said := slices.Clone(r.counts), numbered(r.counts) // before rows are read
 	nodes, edges := counts[:len(counts)-1], counts[len(counts)-1]
-	sources, destinations := nodes[0], nodes[len(nodes)-1] // one number, or rows and columns of a matrix
+	// nodes is one number, or the numbers of rows and columns of a matrix.
+	sources, destinations := nodes[0], nodes[len(nodes)-1]
 	for n := int64(0); n <= edges+1; n++ {
 		c := ingest.EdgeChunk{Values: make([][]uint64, len(s.kept))}
 		err := r.next(&c)

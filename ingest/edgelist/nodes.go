@@ -372,7 +372,7 @@ func (n *nodeTable) scan(ctx context.Context) error {
 	}
 	if name := severalLabels(names); name != "" {
 		return fmt.Errorf("%s: column %s: %q is several labels of one node, and a node has one class here; write an array of a row a node, with a "+
-			"column of zeros and ones for each label, for gnnstore ingest npz {multi_label}", n.path, lines.ClipText(n.labelled), lines.ClipText(name))
+			"column of zeros and ones for each label, for gnnstore ingest npz FILE OUT {multi_label}", n.path, lines.ClipText(n.labelled), lines.ClipText(name))
 	}
 	n.classes = names
 	if numbers {

@@ -38,9 +38,11 @@ type Options struct {
 	// OwnNodes: the file of the edges lists the nodes as well; see [OpenMade].
 	OwnNodes bool
 
-	Nodes   string   // path of a table of nodes; default none
-	ID      string   // column of it; default "id", "node_id" or "node", else the first
-	Label   string   // column of it, with ":value" behind it where it has numbers and no classes; default label, y and the like; "none" is none
+	Nodes string // path of a table of nodes; default none
+	ID    string // column of it; default "id", "node_id" or "node", else the first
+	// Label is a column of the table of nodes, with ":value" behind it where it has numbers and no
+	// classes. Default label, y and the like; "none" is none.
+	Label   string
 	Columns []string // columns of it that are features; default all others of numbers, or none beside Features
 
 	Features string // path of a map of features; default none
@@ -56,9 +58,13 @@ type Options struct {
 	// Events: rows are events, a stream in the order of Time. Nodes are of one type, or, where the
 	// list is Bipartite, sources and destinations of two, "user" and "item", that are numbered
 	// apart. Then there are no Weight, EdgeColumns, Nodes and Features.
-	Events     bool
-	Time       string // column; default one that is called so, or the third of a list of three without header
-	TimeUnit   string // of times that are plain numbers: "s", "ms", "us" or "ns"; default none, they stay
+	Events bool
+	// Time is a column; default one that is called so, or the third of a list of three without
+	// header.
+	Time string
+	// TimeUnit is the unit of times that are plain numbers: "s", "ms", "us" or "ns". Default none:
+	// they stay.
+	TimeUnit   string
 	EventLabel string // column of classes of the source from the event on; default none
 	// Part is a column of 0 to train, 1 to validate, 2 to test; default none. In a table of nodes
 	// it is such a column, or one of the words train, valid and test, or three masks,

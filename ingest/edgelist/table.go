@@ -36,7 +36,7 @@ type table struct {
 	anyText   bool     // the user said that ids are text, so 1.24E+11 may be one
 
 	source io.Closer // what the text is made from; else nil
-	made   string    // what messages call a row, or each rows, of a made table of commas: "node"; else ""
+	made   string    // messages call a row, or each rows, of a made table so: "node"; else ""
 	each   int64
 
 	numbered bool // ids are numbers of the file's, and never texts
@@ -162,7 +162,7 @@ func (t *table) start(header string) error {
 	case '{', '[', '<':
 		say := ""
 		if line[0] == '{' {
-			say = "; a graph in node-link JSON is read by gnnstore ingest nodelink " + t.Name()
+			say = "; a graph in node-link JSON is read by gnnstore ingest nodelink " + t.Name() + " OUT"
 		}
 		return t.Errorf("it starts with %c: JSON or a web page, and a table is expected%s", line[0], say)
 	}

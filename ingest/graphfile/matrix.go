@@ -274,7 +274,8 @@ func shortLine(in *bufio.Reader) ([]byte, error) {
 		return line, err
 	}
 	if line = bytes.Clone(line); !more {
-		if _, err := in.Peek(1); err != nil && err != io.EOF { // ReadLine gives the start of a line without it
+		// ReadLine returns the start of a line without the error behind it.
+		if _, err := in.Peek(1); err != nil && err != io.EOF {
 			return nil, err
 		}
 		return line, nil

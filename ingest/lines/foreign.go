@@ -18,20 +18,20 @@ var foreign = []struct{ start, say string }{
 	{"\xfd7zXZ\x00", "packed by bzip2 or xz; unpack it, or pack it by gzip or zstd"},
 	{"\xff\xfe", "text in UTF-16; convert it to UTF-8"},
 	{"\xfe\xff", "text in UTF-16; convert it to UTF-8"},
-	{"%%MatrixMarket", "a matrix in the Matrix Market format; format mtx reads it: gnnstore ingest mtx FILE"},
+	{"%%MatrixMarket", "a matrix in the Matrix Market format; format mtx reads it: gnnstore ingest mtx FILE OUT"},
 	{"MATLAB 5.0 MAT-file", "a MATLAB file, which is not read; write its matrices as .npz, all of them: python3 -c \"import numpy as np, scipy.io, scipy.sparse as s; " +
 		"m = scipy.io.loadmat('FILE'); k = next(k for k in m if s.issparse(m[k])); a = m[k].tocsr(); np.savez('graph.npz', indptr=a.indptr, indices=a.indices, " +
-		"data=a.data, **{n: v.toarray() if s.issparse(v) else v for n, v in m.items() if n[0] != '_' and n != k})\"; then gnnstore ingest npz graph.npz " +
+		"data=a.data, **{n: v.toarray() if s.issparse(v) else v for n, v in m.items() if n[0] != '_' and n != k})\"; then gnnstore ingest npz graph.npz OUT " +
 		"{array_labels} NAME {array_features} NAME"},
 	{"MATLAB 7.3 MAT-file", "a MATLAB file of version 7.3, which is HDF5 and is not read; write its arrays as .npz, sparse ones by columns, dense ones turned: " +
 		"python3 -c \"import h5py, numpy as np; f = h5py.File('FILE'); a = {}; f.visititems(lambda n, d: a.update({'indptr' if n.endswith('/jc') else " +
 		"'indices' if n.endswith('/ir') else 'data' if n.endswith('/data') else n.replace('/', '_'): d[()].T}) if isinstance(d, h5py.Dataset) and n[0] != '#' else None); np.savez('graph.npz', **a)\"; " +
-		"then gnnstore ingest npz graph.npz {csr_rows} dst {array_labels} NAME {array_features} NAME"},
+		"then gnnstore ingest npz graph.npz OUT {csr_rows} dst {array_labels} NAME {array_features} NAME"},
 	{"\x89HDF\r\n\x1a\n", "an HDF5 file, which is not read; write its arrays as .npz, all of them: python3 -c \"import h5py, numpy; f = h5py.File('FILE'); a = {}; " +
 		"f.visititems(lambda n, d: a.update({n.replace('/', '_'): d[()]}) if isinstance(d, h5py.Dataset) else None); numpy.savez('graph.npz', **a)\"; then " +
-		"gnnstore ingest npz graph.npz, which may need {array_edges}, {array_features} and {array_labels}"},
+		"gnnstore ingest npz graph.npz OUT, which may need {array_edges}, {array_features} and {array_labels}"},
 	{"\x3f\xa1\xb4\x46\xf0\x4f\x2e\xdd", "a graph of DGL, which is not read; write it as PyTorch Geometric's, with its features and labels: python3 -c \"import dgl, torch; " +
-		"from torch_geometric.utils import from_dgl; torch.save(from_dgl(dgl.load_graphs('FILE')[0][0]), 'graph.pt')\"; then gnnstore ingest pt graph.pt"},
+		"from torch_geometric.utils import from_dgl; torch.save(from_dgl(dgl.load_graphs('FILE')[0][0]), 'graph.pt')\"; then gnnstore ingest pt graph.pt OUT"},
 }
 
 // foreignText lists graphs in text formats, by patterns in their first bytes. The patterns allow a
@@ -40,7 +40,7 @@ var foreignText = []struct {
 	pattern *regexp.Regexp
 	say     string
 }{
-	{regexp.MustCompile(`^\s*<[^>]*>?(?s:.*)<graphml\b|^\s*<graphml\b`), "a graph in GraphML; format graphml reads it: gnnstore ingest graphml FILE"},
+	{regexp.MustCompile(`^\s*<[^>]*>?(?s:.*)<graphml\b|^\s*<graphml\b`), "a graph in GraphML; format graphml reads it: gnnstore ingest graphml FILE OUT"},
 	{regexp.MustCompile(`^\s*<[^>]*>?(?s:.*)<gexf\b|^\s*<gexf\b`), "a graph in GEXF, which is not read; " + nodeLink("gexf")},
 	{regexp.MustCompile(`^(?:\s|#[^\n]*\n|[A-Za-z]+[ \t][^\n\[]*\n)*graph\s*\[`), "a graph in GML, which is not read; " + nodeLink("gml")},
 	{regexp.MustCompile(`^(?:\s|%[^\n]*\n)*\*(?i:vertices|network)\b`), "a graph in Pajek's format, which is not read; " + nodeLink("pajek")},
@@ -49,7 +49,7 @@ var foreignText = []struct {
 // nodeLink is the line with which NetworkX writes a graph that it reads as node-link JSON.
 func nodeLink(format string) string {
 	return "write it as node-link JSON, with its labels and features: python3 -c \"import json, networkx as nx; json.dump(nx.node_link_data(nx.read_" + format +
-		"('FILE')), open('graph.json', 'w'))\"; then gnnstore ingest nodelink graph.json"
+		"('FILE')), open('graph.json', 'w'))\"; then gnnstore ingest nodelink graph.json OUT"
 }
 
 // Adjacency refuses an adjacency list, with a line that converts it.
@@ -63,7 +63,7 @@ func METIS(name string) string {
 	return named("a graph of METIS, the neighbours of a node a row, which is not read; write it as a matrix, which keeps weights of edges: python3 -c \""+
 		"L = [l.split() for l in open('FILE') if l[:1] != '%']; h = L[0] + ['0', '1'][max(0, len(L[0]) - 2):]; f = h[2].zfill(3); s = int(f[0]) + int(f[1]) * int(h[3]); "+
 		"e = 1 + int(f[2]); E = [[str(i)] + l[k:k + e] for i, l in enumerate(L[1:], 1) for k in range(s, len(l), e)]; print(h[0], h[0], len(E)); "+
-		"[print(*x) for x in E]\" > graph.mtx; then gnnstore ingest mtx graph.mtx", name)
+		"[print(*x) for x in E]\" > graph.mtx; then gnnstore ingest mtx graph.mtx OUT", name)
 }
 
 // foreignBytes is as much as the patterns look at.
@@ -88,7 +88,7 @@ func Foreign(name string, head []byte) error {
 		}
 	}
 	if IsTar(head) {
-		return fmt.Errorf("%s: %s", name, named("a tar archive; unpack it first and name the file inside, or, if that is a matrix (.mtx), say gnnstore ingest mtx FILE", name))
+		return fmt.Errorf("%s: %s", name, named("a tar archive; unpack it first and name the file inside, or, if that is a matrix (.mtx), say gnnstore ingest mtx FILE OUT", name))
 	}
 	head = bytes.TrimPrefix(head, byteOrderMark)
 	for _, f := range foreignText {

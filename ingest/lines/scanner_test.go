@@ -172,7 +172,7 @@ func TestRefuses(t *testing.T) {
 		"\xfd7zXZ\x00\x00":   "t: packed by bzip2 or xz; unpack it, or pack it by gzip or zstd",
 		"\xff\xfe1\x00,\x00": "t: text in UTF-16; convert it to UTF-8",
 		pointer:              "t: a Git LFS pointer in place of the file; run git lfs pull in its repository, which fetches the file",
-		"%%MatrixMarket matrix coordinate real general\n3 3 1\n1 2 1\n": "t: a matrix in the Matrix Market format; format mtx reads it: gnnstore ingest mtx t",
+		"%%MatrixMarket matrix coordinate real general\n3 3 1\n1 2 1\n": "t: a matrix in the Matrix Market format; format mtx reads it: gnnstore ingest mtx t OUT",
 		"MATLAB 5.0 MAT-file, Platform: GLNXA64\n":                      "t: a MATLAB file, which is not read; write its matrices as .npz, all of them: python3 -c \"import numpy as np, scipy.io",
 		"MATLAB 7.3 MAT-file, Platform: GLNXA64\n":                      "t: a MATLAB file of version 7.3",
 		"\x89HDF\r\n\x1a\n":                                           "t: an HDF5 file, which is not read",
@@ -180,12 +180,12 @@ func TestRefuses(t *testing.T) {
 		"*Vertices 34\n*Arcs\n":                                       "t: a graph in Pajek's format, which is not read; write it as node-link JSON",
 		"% x\n*vertices 2\n1 \"a\"\n":                                 "t: a graph in Pajek's format",
 		"*Network a\n*Vertices 2\n":                                   "t: a graph in Pajek's format",
-		"\n graph [\n  node [\n":                                      "t: a graph in GML, which is not read; write it as node-link JSON, with its labels and features: python3 -c \"import json, networkx as nx; json.dump(nx.node_link_data(nx.read_gml('t')), open('graph.json', 'w'))\"; then gnnstore ingest nodelink graph.json",
+		"\n graph [\n  node [\n":                                      "t: a graph in GML, which is not read; write it as node-link JSON, with its labels and features: python3 -c \"import json, networkx as nx; json.dump(nx.node_link_data(nx.read_gml('t')), open('graph.json', 'w'))\"; then gnnstore ingest nodelink graph.json OUT",
 		"# made\nCreator \"x\"\nVersion 1\ngraph\n[\n":                "t: a graph in GML",
 		"<?xml version='1.0'?>\n<gexf>":                               "t: a graph in GEXF",
 		"\ufeff<gexf version='1.2'>":                                  "t: a graph in GEXF",
-		"<?xml version='1.0'?><!-- a -->\n<graphml xmlns='x'>":        "t: a graph in GraphML; format graphml reads it: gnnstore ingest graphml t",
-		strings.Repeat("x", 257) + "ustar" + strings.Repeat("x", 250): "t: a tar archive; unpack it first and name the file inside, or, if that is a matrix (.mtx), say gnnstore ingest mtx t",
+		"<?xml version='1.0'?><!-- a -->\n<graphml xmlns='x'>":        "t: a graph in GraphML; format graphml reads it: gnnstore ingest graphml t OUT",
+		strings.Repeat("x", 257) + "ustar" + strings.Repeat("x", 250): "t: a tar archive; unpack it first and name the file inside, or, if that is a matrix (.mtx), say gnnstore ingest mtx t OUT",
 	} {
 		_, err := New("t", strings.NewReader(file))
 		require.ErrorContains(t, err, want)

@@ -161,7 +161,8 @@ func bitsOf(v *value, elem store.Elem, dates *lines.Dates) (uint64, error) {
 		f, err := number(v)
 		return uint64(math.Float32bits(float32(f))), err
 	}
-	if dates != nil && v.Kind != parquet.Null && v.Kind != parquet.List { // a number too, since a column has one form
+	// Dates also look at numbers, since all cells of a column have one form.
+	if dates != nil && v.Kind != parquet.Null && v.Kind != parquet.List {
 		var buf [24]byte
 		if n, dated, err := dates.Count(textOf(v, buf[:0])); dated || err != nil {
 			return uint64(n), err
