@@ -81,6 +81,8 @@ var findings = []finding{
 	{[]string{"ind.*.graph", "ind.*.allx"}, "planetoid", "the files of a citation graph"},
 	{[]string{"adj_full.npz"}, "graphsaint", "a GraphSAINT folder"},
 	{[]string{"train.txt", "valid.txt", "test.txt"}, "triples", "the triples of a knowledge graph"},
+	{[]string{"train.txt", "test.txt"}, "triples", "the triples of a knowledge graph"},
+	{[]string{"train.txt", "valid.txt"}, "triples", "the triples of a knowledge graph"},
 	{[]string{"entities.dict", "relations.dict", "train.*"}, "triples", "a knowledge graph with dictionaries, as DGL-KE has it"},
 	{[]string{"train2id.txt", "entity2id.txt", "relation2id.txt"}, "triples", "a knowledge graph of OpenKE"},
 	{[]string{"train.del", "entity_ids.del"}, "triples", "a knowledge graph of LibKGE"},
