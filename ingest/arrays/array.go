@@ -20,7 +20,7 @@ type array struct {
 	name   string          // for messages: the file, and the key in it
 	member *archive.Member // nil when it is not in an archive
 	turned bool            // column-major in the file
-	matrix *matrix         // a sparse matrix, whose View has a shape and no numbers; else nil
+	matrix *matrix         // a sparse matrix, or nil; its View has a shape and no numbers
 }
 
 // part is a over the view v, for messages of the same name.

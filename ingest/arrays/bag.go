@@ -23,10 +23,10 @@ type bag struct {
 	keys    []string
 	known   map[string]bool  // the keys
 	numbers map[string]int64 // by key: num_nodes, in a .pt
-	others  map[string]any   // by key: what is there and no array, in a .pt
-	class   string           // of what a .pt holds: torch_geometric.data.temporal.TemporalData
+	others  map[string]any   // by key: values of a .pt that are no arrays
+	class   string           // of the object in a .pt: torch_geometric.data.temporal.TemporalData
 	memory  int64            // of the ingest
-	held    int64            // bytes of arrays that were made of Python objects
+	held    int64            // bytes of arrays made from Python objects
 	open    func(key string) (*array, error)
 	opened  map[string]*array
 	used    map[string]bool
@@ -34,9 +34,9 @@ type bag struct {
 	files   []string
 }
 
-func newBag(path string) *bag {
+func newBag(path string, memory int64) *bag {
 	return &bag{
-		path: path, dir: filepath.Dir(path), numbers: map[string]int64{}, others: map[string]any{},
+		path: path, dir: filepath.Dir(path), memory: memory, numbers: map[string]int64{}, others: map[string]any{},
 		opened: map[string]*array{}, used: map[string]bool{},
 	}
 }
@@ -161,8 +161,8 @@ func folderBag(dir string, o *Options) (*bag, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, paths := newBag(dir), map[string]string{}
-	b.dir, b.memory = dir, o.Memory
+	b, paths := newBag(dir, o.Memory), map[string]string{}
+	b.dir = dir
 	for _, e := range files {
 		if e.IsDir() || filepath.Ext(e.Name()) != ".npy" && o.raw(e.Name()) == nil {
 			continue
@@ -183,8 +183,7 @@ func folderBag(dir string, o *Options) (*bag, error) {
 
 // npyBag has one file, which holds the edges.
 func npyBag(path string, o *Options) (*bag, error) {
-	b := newBag(path)
-	b.memory = o.Memory
+	b := newBag(path, o.Memory)
 	b.keys = []string{"edges"}
 	b.open = func(string) (*array, error) { return b.openNPY(path, o) }
 	return b, nil
@@ -212,8 +211,7 @@ func (b *bag) beside(name string, o *Options) (*array, error) {
 
 // npzBag has the arrays of an archive.
 func npzBag(path string, o *Options) (*bag, error) {
-	b := newBag(path)
-	b.memory = o.Memory
+	b := newBag(path, o.Memory)
 	f, size, err := b.file(path)
 	if err != nil {
 		return nil, err

@@ -59,7 +59,7 @@ func (s *Source) sparseParts(prefix, given string) (*array, error) {
 	return nil, nil
 }
 
-// sparseUnder is a matrix of features whose keys begin with prefix.
+// sparseUnder returns the matrix of features whose keys begin with prefix.
 func (s *Source) sparseUnder(prefix, key string) (*array, error) {
 	e := &edges{}
 	if err := s.vectors(prefix, "indptr", &e.bounds, "indices", &e.dst); err != nil {
@@ -124,8 +124,8 @@ func (s *Source) rest(prefix string, e *edges) error {
 	return nil
 }
 
-// knownFormat refuses SciPy's matrices other than CSR, CSC and COO, some of whose arrays have the
-// same names.
+// knownFormat refuses SciPy's other matrices: some of them have arrays with the names that CSR, CSC
+// and COO have.
 func (s *Source) knownFormat(prefix string) error {
 	key := prefix + "format"
 	if !s.bag.has(key) || !s.bag.has(prefix+"data") || s.bag.has(prefix+"row") {

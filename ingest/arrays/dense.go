@@ -25,7 +25,7 @@ func (a *array) entries(ctx context.Context) *entries {
 	return &entries{a: a, ctx: ctx, r: a.Reader(), buf: make([]float64, min(ingest.ChunkRows, a.Len()))}
 }
 
-// read fills rows and columns, and returns how many there were: 0 at the end.
+// read fills rows and columns with the next entries, and returns their number: 0 at the end.
 func (d *entries) read(rows, cols []int64) (int, error) {
 	n, width := 0, d.a.Shape[1]
 	d.values = d.values[:0]

@@ -5,24 +5,25 @@
 // Arrays are found by name: edge_index, edges, row and col, src and dst, or indptr and indices; x,
 // node_features, features; y, labels; train_mask, train_idx and so on; num_nodes; edge_weight,
 // edge_attr; adj_t, adj. A .pt may hold a tensor, a dict of them, or a Data or HeteroData of
-// PyTorch Geometric, alone or as its data sets keep one. What is left over is named in
+// PyTorch Geometric, alone or in the file of a dataset. Arrays that nothing uses are named in
 // Schema.Skipped. If an array has the right name but a type that cannot be read, that is an error.
 // It names the type, and a line of Python that converts the array. Features and weights are left
 // out instead, and the Schema has the reason.
 //
-//	edges     (2, E), sources above destinations, or (E, 2), in either order of bytes and of memory; (2, 2) may be both, and
-//	          Options.Layout decides, but for edge_index in a .pt, which is (2, E)
-//	CSR       row i with column j is the edge i→j, unless Options.RowsAre says dst or the name has csc in it; data are the
-//	          edges' weights, zeros included
+//	edges     (2, E), sources above destinations, or (E, 2), in either order of bytes and of memory;
+//	          (2, 2) may be both, and Options.Layout decides, but edge_index in a .pt is (2, E)
+//	CSR       row i with column j is the edge i→j, unless Options.RowsAre says dst or the name has
+//	          csc in it; data are the edges' weights, zeros included
 //	adjacency a sparse matrix of PyTorch, torch_sparse or SciPy (CSR, CSC, COO), or a square array
 //	          called adj or A, or named by Options.Edges: as in CSR, but adj_t has j→i; values
 //	          that are all 1 are no weights
-//	ids       integers of any type, or floats that are whole and small enough to be exact; nodes are rows, from 0
+//	ids       integers of any type, or floats that are whole and small enough to be exact; nodes are
+//	          rows, from 0
 //	features  (N, F) or (N,), numbers of any type, in C or Fortran order; or a sparse matrix
 //	objects   lists, and NumPy's arrays of Python objects, hold numbers, texts or rows of numbers
-//	labels    a class each, (N,) or (N, 1), where a negative number or NaN is none; texts, which become class names;
-//	          or (N, C) zeros and ones: one class where every row has exactly one 1, else, or with
-//	          Options.MultiLabel, any number
+//	labels    a class each, (N,) or (N, 1), where a negative number or NaN is none; texts, which
+//	          become class names; or (N, C) zeros and ones: several classes a node, but one class if
+//	          every row has exactly one 1 and Options.MultiLabel is not set
 //	splits    masks of (N,), or (K, N) or (N, K) for K splits (Options.MaskSplit selects one);
 //	          or lists of ids; or an array (N,) of the words train, valid and test, or of 0, 1 and 2
 //	          where Options.Split names it

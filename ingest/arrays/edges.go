@@ -22,9 +22,9 @@ type edges struct {
 	bounds   *array // where the rows of a CSR matrix begin, one more than there are
 	dense    *array // all of an adjacency matrix; count is -1 until its entries are counted
 	dims     [2]int64
-	sized    string // array that gives dims (sources, destinations), for messages; "": none does
+	sized    string // array that gives dims (sources, destinations), for messages; "" without one
 	data     *array // values of a matrix; may be nil
-	whole    bool   // the matrix is one object: if all its values are 1, they are no weights
+	whole    bool   // the matrix is one object, whose values are no weights if all are 1
 	ones     bool   // values of the dense matrix are all 1
 	inward   bool   // rows are destinations
 	weight   *array // a value of each edge; may be nil
@@ -71,11 +71,12 @@ func (s *Source) findEdges(prefix string) (*edges, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a != nil && (a.matrix != nil || given != "" || s.bag.has("edges") && len(s.bag.keys) == 1) {
-		return s.adjacency(a)
-	}
 	if a != nil {
-		return s.matrix(a, prefix != "" || a.key == "edge_index" && strings.HasSuffix(s.bag.path, ".pt"))
+		isIndex := prefix != "" || a.key == "edge_index" && isTorch(s.bag.path)
+		if a.matrix != nil || given != "" || s.bag.has("edges") && len(s.bag.keys) == 1 {
+			return s.adjacency(a, isIndex)
+		}
+		return s.matrix(a, isIndex)
 	}
 	for _, n := range endNames {
 		if s.bag.has(prefix+n[0]) && s.bag.has(prefix+n[1]) {
@@ -90,7 +91,7 @@ func (s *Source) findEdges(prefix string) (*edges, error) {
 	if a, err = s.pick(prefix, edgesFlag, "", matrixNames); err != nil {
 		return nil, err
 	} else if a != nil {
-		return s.adjacency(a)
+		return s.adjacency(a, false)
 	}
 	if prefix != "" {
 		return nil, nil // a relation without edges
@@ -101,13 +102,14 @@ func (s *Source) findEdges(prefix string) (*edges, error) {
 
 // adjacency reads edges from a matrix with a row and a column for each node, sparse or dense. It
 // leaves an array of two rows or two columns to the method matrix.
-func (s *Source) adjacency(a *array) (*edges, error) {
+func (s *Source) adjacency(a *array, isIndex bool) (*edges, error) {
 	named := slices.Contains(matrixNames, last(a.key))
 	square := len(a.Shape) == 2 && a.Shape[0] == a.Shape[1] && (named || a.Shape[0] != 2)
 	if a.matrix == nil && !square {
-		return s.matrix(a, strings.HasSuffix(a.key, "edge_index"))
+		return s.matrix(a, isIndex)
 	}
-	turned := strings.HasSuffix(a.key, "_t") || last(a.key) == "edge_index" // as PyTorch Geometric has both
+	// PyTorch Geometric transposes both.
+	turned := strings.HasSuffix(a.key, "_t") || last(a.key) == "edge_index"
 	if s.o.RowsAre != "" {
 		turned = s.o.RowsAre == "dst"
 	}
@@ -322,7 +324,7 @@ type weights struct {
 	whole  []int64
 	floats []float32
 	bits   []uint64
-	dense  *entries // has read them with the edges
+	dense  *entries // has read the weights with the edges
 }
 
 func (e *edges) weights(c *cursor) *weights {

@@ -18,14 +18,14 @@ import (
 type Events struct {
 	Src, Dst  string
 	Time      string
-	Label     string // of each event; NoLabel reads none
-	Part      string // of each event: 0 to train, 1 to validate, 2 to test
+	Label     string // array with the class of each event; NoLabel reads none
+	Part      string // array with the part of each event: 0 to train, 1 to validate, 2 to test
 	Features  string
 	Bipartite bool // sources and destinations are users and items, numbered apart
-	NoRows    bool // features of events are left behind, since others are to be made
+	NoRows    bool // features of events are not read, since others are to be made
 }
 
-// NoLabel stands for no array of labels.
+// NoLabel as Events.Label reads no labels.
 const NoLabel = "none"
 
 // temporalClass is PyTorch Geometric's class of streams.
@@ -48,8 +48,7 @@ var (
 
 // HasEvents reports whether OpenEvents reads a file of this name.
 func HasEvents(path string) bool {
-	ext := strings.ToLower(filepath.Ext(path))
-	return ext == ".pt" || ext == ".pth" || ext == ".npz"
+	return isTorch(path) || strings.EqualFold(filepath.Ext(path), ".npz")
 }
 
 // OpenEvents opens a stream in a .pt, .pth or .npz file: PyTorch Geometric's TemporalData, or
@@ -64,10 +63,10 @@ func OpenEvents(path string, o Options, ev Events) (ingest.Source, error) {
 	var b *bag
 	var types []string
 	var err error
-	if strings.EqualFold(filepath.Ext(path), ".npz") {
-		b, err = npzBag(path, &o)
-	} else {
+	if isTorch(path) {
 		b, types, err = torchBag(path, &o)
+	} else {
+		b, err = npzBag(path, &o)
 	}
 	if err != nil {
 		return nil, err
@@ -79,7 +78,7 @@ func OpenEvents(path string, o Options, ev Events) (ingest.Source, error) {
 	return newStream(b, o, ev)
 }
 
-// newStream takes the bag, which it closes on an error.
+// newStream returns the stream of a bag. It owns the bag, and closes it on an error.
 func newStream(b *bag, o Options, ev Events) (*Source, error) {
 	s := &Source{o: o, bag: b, nodes: map[string]*nodeType{}, events: &stream{Events: ev}}
 	if err := s.findStream(); err != nil {
@@ -93,13 +92,13 @@ func newStream(b *bag, o Options, ev Events) (*Source, error) {
 type stream struct {
 	Events
 	time    *array
-	label   *array           // nil without
+	label   *array           // nil without labels
 	classes *ingest.Category // of labels, once learnt
-	part    *array           // a part of each event, by number; nil without
-	masks   [3]*array        // one mask for each part; nil without
+	part    *array           // number of the part of each event, or nil
+	masks   [3]*array        // one mask for each part, or nil
 }
 
-// findStream lays down the schema of a stream.
+// findStream finds the arrays of a stream, and writes its schema.
 func (s *Source) findStream() error {
 	ev := s.events
 	if err := s.unwanted(); err != nil {
@@ -138,7 +137,8 @@ func (s *Source) findStream() error {
 		return err
 	}
 	if ev.time == nil {
-		return fmt.Errorf("%s: no times of events in it%s; looked for %s; %s NAME says another", s.bag.path, s.found(), strings.Join(timeNames, ", "), timeFlag)
+		return fmt.Errorf("%s: no times of events in it%s; looked for %s; %s NAME in format events says another",
+			s.bag.path, s.found(), strings.Join(timeNames, ", "), timeFlag)
 	}
 	if ev.Label != NoLabel {
 		if ev.label, err = s.ofEvents(e, eventLabelFlag, ev.Label, eventLabelNames, true); err != nil {
@@ -186,7 +186,7 @@ func (s *Source) unwanted() error {
 	return nil
 }
 
-// ofEvents opens an array of one value for each event; nil without one.
+// ofEvents opens an array with a value for each event. It returns nil if there is none.
 func (s *Source) ofEvents(e *edges, flag, given string, usual []string, text bool) (*array, error) {
 	a, err := s.pick("", flag, given, usual)
 	if err != nil || a == nil {
@@ -218,7 +218,7 @@ func (s *Source) findParts(e *edges, r *ingest.Relation) error {
 	}
 	found := 0
 	for i, names := range ingest.PartNames {
-		var masks []string // a list of ids would be of nodes
+		var masks []string // lists of ids are about nodes, not events
 		for _, name := range names {
 			if ingest.IsMaskName(name) {
 				masks = append(masks, name)
@@ -264,8 +264,8 @@ func (s *Source) settleStream(ctx context.Context) error {
 	return nil
 }
 
-// readLabels returns a function that reads labels in their order, as bits of an I32, or learns
-// them.
+// readLabels returns a function that reads the next labels. It learns their classes, or writes
+// classes as the bits of I32.
 func (ev *stream) readLabels(classes *ingest.Category) func(bits []uint64, learn bool) error {
 	r, row := ev.label.Reader(), int64(0)
 	var numbers []float64
@@ -322,7 +322,7 @@ func (ev *stream) readLabels(classes *ingest.Category) func(bits []uint64, learn
 	}
 }
 
-// readTimes returns a function that reads times in their order, as bits of an F64.
+// readTimes returns a function that reads the next times as the bits of F64.
 func (ev *stream) readTimes() func(bits []uint64) error {
 	r, row := ev.time.Reader(), int64(0)
 	var floats []float64
@@ -358,7 +358,8 @@ func (ev *stream) readTimes() func(bits []uint64) error {
 	}
 }
 
-// readParts returns a function that reads the parts of events in their order.
+// readParts returns a function that reads the parts of the next events. With an error it returns
+// the array at fault.
 func (ev *stream) readParts() func(parts []ingest.Part) (*array, error) {
 	row := int64(0)
 	var in [3]*ids

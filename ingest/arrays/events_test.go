@@ -51,8 +51,8 @@ func requireEvents(t *testing.T, g sourcetest.Graph) {
 	require.Empty(t, g.Schema.Skipped)
 }
 
-// TestTemporalData: a stream is one however PyTorch Geometric keeps it, and whichever format is
-// said.
+// TestTemporalData reads a stream in each form that PyTorch Geometric saves it in, as a graph and
+// as events.
 func TestTemporalData(t *testing.T) {
 	for _, name := range []string{"temporal.pt", "temporal_processed.pt", "temporal.legacy.pt"} {
 		path := filepath.Join("testdata", name)
@@ -64,7 +64,7 @@ func TestTemporalData(t *testing.T) {
 	g, err := readEvents(t, pack(t, fewEvents(), zip.Deflate), Options{}, Events{})
 	require.NoError(t, err)
 	requireEvents(t, g)
-	// Without a word about events, arrays are a graph, and a note names the times.
+	// Format npz makes a graph of the same arrays, and a note names the times.
 	g = mustRead(t, pack(t, fewEvents().with("y", nil).with("msg", nil), zip.Deflate), Options{})
 	require.Nil(t, g.Schema.Relations[0].Stream)
 	require.Contains(t, g.Schema.Skipped, "t: it may be the times of events, which format events reads as a stream")
@@ -109,7 +109,7 @@ func TestEventForms(t *testing.T) {
 		o  Options
 		ev Events
 	}{
-		"no times of events in it (found dst, msg, src, y); looked for t, time,": {f: f.with("t", nil)},
+		"no times of events in it (found dst, msg, src, y); looked for t, time, times, timestamp, timestamps, ts, edge_time; {time} NAME in format events says another": {f: f.with("t", nil)},
 		"t: 2 values, and ": {f: f.with("t", i64(1, 2))},
 		"t is (6, 2) of <f4, and numbers in one dimension are expected":                         {f: f.with("t", f["msg"])},
 		"t: row 5: 9007199254740993 has more digits than a time keeps":                          {f: f.with("t", i64(0, 0, 0, 0, 0, 1<<53+1))},

@@ -25,7 +25,7 @@ var (
 	madeWeight = map[[2]int64]float32{{0, 1}: 0.5, {0, 2}: 2, {2, 0}: 1, {3, 3}: 4}
 )
 
-// requireMade holds a graph against the one of make.py.
+// requireMade compares a graph with the one of make.py.
 func requireMade(t *testing.T, g sourcetest.Graph, weighted bool) {
 	t.Helper()
 	require.Equal(t, []ingest.NodeType{{Name: "node", Count: 5}}, g.Schema.NodeTypes)
@@ -43,8 +43,8 @@ func requireMade(t *testing.T, g sourcetest.Graph, weighted bool) {
 	}
 }
 
-// TestMatrices: a sparse matrix is edges whatever library, layout and container it comes in, and a
-// sparse x is features.
+// TestMatrices reads the edges and features of one graph from sparse matrices of three libraries,
+// in each layout.
 func TestMatrices(t *testing.T) {
 	path := filepath.Join("testdata", "matrices.pt")
 	for _, name := range []string{"coo", "csr", "csc", "adj_t", "scipy_csr", "scipy_csc", "scipy_coo", "scipy_array", "rows"} {
@@ -70,7 +70,7 @@ func TestMatrices(t *testing.T) {
 	require.EqualError(t, err, path+": coo is (5, 5) of sparse coo, and a class for each node is expected, a number or text, or 2 to 65536 zeros and ones")
 }
 
-// TestMadeFiles: the same graph as PyTorch Geometric, PyTorch, SciPy and NumPy leave it.
+// TestMadeFiles reads one graph from the files of PyTorch Geometric, PyTorch, SciPy and NumPy.
 func TestMadeFiles(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -90,7 +90,7 @@ func TestMadeFiles(t *testing.T) {
 	require.ElementsMatch(t, [][2]int64{{1, 0}, {2, 0}, {0, 2}, {3, 3}}, g.Edges[0].Pairs())
 }
 
-// TestSparseParts: a sparse x whose arrays have keys of their own.
+// TestSparseParts reads a sparse x from one array for each of its parts.
 func TestSparseParts(t *testing.T) {
 	f := small().with("x", nil).with("x_indptr", i64(0, 1, 1, 2, 3, 3)).with("x_indices", i64(1, 0, 1)).with("x_data", f32(1.5, 2, -1)).with("x_shape", i64(5, 2))
 	for _, path := range []string{pack(t, f, zip.Deflate), folder(t, f)} {
@@ -108,11 +108,60 @@ func TestSparseParts(t *testing.T) {
 	require.ErrorContains(t, err, "x: entry 2 is at (3, 2), outside its shape (5, 2)")
 }
 
-// TestHeteroForms: a HeteroData is one however its parts are kept.
+// dict makes a dict of keys and values in turn.
+func dict(entries ...any) *pickle.Dict {
+	d := &pickle.Dict{}
+	for i := 0; i < len(entries); i += 2 {
+		d.Keys, d.Values = append(d.Keys, entries[i]), append(d.Values, entries[i+1])
+	}
+	return d
+}
+
+// list makes a list of integers, of floats or of anything else.
+func list[T any](items ...T) *pickle.List {
+	l := &pickle.List{}
+	for _, v := range items {
+		l.Items = append(l.Items, v)
+	}
+	return l
+}
+
+// openValue reads a value that g.pt might hold.
+func openValue(v any) (*Source, error) {
+	b := newBag("g.pt", 0)
+	types, err := b.addTorch(v)
+	if err != nil {
+		return nil, err
+	}
+	s := &Source{bag: b, nodes: map[string]*nodeType{}}
+	return s, s.findAll(types)
+}
+
+// TestHeteroForms reads one HeteroData in each form that PyTorch Geometric saves it in.
 func TestHeteroForms(t *testing.T) {
-	for _, name := range []string{"hetero_dict.pt", "hetero_processed.pt", "hetero_one.pt"} {
+	heteroData := pickle.Global("torch_geometric.data.hetero_data.HeteroData")
+	user, item := dict("x", list(list(0., 1), list(2., 3), list(4., 5))), dict("x", list(list(0., 1), list(2., 3)), "y", list[int64](1, 0))
+	buys := dict("edge_index", list(list[int64](0, 1, 2, 2), list[int64](1, 0, 0, 1)), "edge_attr", list(0.5, 2, 1, 4))
+	triple := pickle.Tuple{"user", "buys", "item"}
+	whole := dict("user", user, "item", item, triple, buys)
+	stores := append([]any{"_global_store", dict()}, "user", user, "item", item, triple, buys)
+	slices := func(users ...int64) *pickle.Dict {
+		return dict("_global_store", dict(), "user", dict("x", list(users...)), "item", dict("x", list[int64](0, 2), "y", list[int64](0, 2)))
+	}
+	for name, open := range map[string]func() (ingest.Source, error){
+		"file":    func() (ingest.Source, error) { return Open("testdata/hetero_processed.pt", Options{}) },
+		"to_dict": func() (ingest.Source, error) { return openValue(whole) },
+		"dataset": func() (ingest.Source, error) { return openValue(pickle.Tuple{dict(stores...), nil, heteroData}) },
+		"slices": func() (ingest.Source, error) {
+			return openValue(pickle.Tuple{dict(stores...), slices(0, 3), heteroData})
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
-			g := mustRead(t, filepath.Join("testdata", name), Options{})
+			src, err := open()
+			require.NoError(t, err)
+			defer src.Close()
+			g, err := sourcetest.Read(src)
+			require.NoError(t, err)
 			require.Equal(t, []ingest.NodeType{{Name: "user", Count: 3}, {Name: "item", Count: 2}}, g.Schema.NodeTypes)
 			require.Equal(t, [][2]int64{{0, 1}, {1, 0}, {2, 0}, {2, 1}}, g.Edges[0].Pairs())
 			require.Equal(t, "user__buys__item", g.Schema.Relations[0].Key())
@@ -121,27 +170,77 @@ func TestHeteroForms(t *testing.T) {
 			require.Empty(t, g.Schema.Skipped)
 		})
 	}
-	for name, n := range map[string]int{"hetero_several.pt": 3, "several.pt": 2, "list.pt": 2} {
-		path := filepath.Join("testdata", name)
-		_, err := read(t, path, Options{})
-		require.EqualError(t, err, fmt.Sprintf(`%s: it holds %d graphs, and one is read; save one, torch.save(dataset[0], "graph.pt"), or all as the parts of one: `+
-			`torch.save(Batch.from_data_list(list(dataset)), "graph.pt")`, path, n))
+	_, err := openValue(pickle.Tuple{dict(stores...), slices(0, 1, 2, 3), heteroData})
+	require.ErrorContains(t, err, "g.pt: it holds 3 graphs, and one is read")
+}
+
+// TestSeveralGraphs reads a file of one graph, and refuses a file of several graphs or of a graph
+// and other values.
+func TestSeveralGraphs(t *testing.T) {
+	data := func(fields *pickle.Dict) any {
+		return &pickle.Object{Class: "torch_geometric.data.data.Data", State: fields}
+	}
+	edges := list(list[int64](0, 1, 2), list[int64](1, 2, 0))
+	fields := dict("edge_index", edges, "y", list[int64](0, 1, 1))
+	slices := func(bounds ...int64) any { return dict("edge_index", list(bounds...), "y", list(bounds...)) }
+	for name, one := range map[string]any{
+		"alone": data(fields), "list": list(data(fields)), "tuple": pickle.Tuple{data(fields)}, "dataset": pickle.Tuple{fields, nil},
+		"slices": pickle.Tuple{data(fields), slices(0, 3)}, "no slices": pickle.Tuple{fields, dict()},
+	} {
+		s, err := openValue(one)
+		require.NoError(t, err, name)
+		require.EqualValues(t, 3, s.schema.Relations[0].Edges, name)
+	}
+	const several = `, and one is read; save one, torch.save(dataset[0], "graph.pt"), or all as the parts of one: ` +
+		`torch.save(Batch.from_data_list(list(dataset)), "graph.pt")`
+	for want, v := range map[string]any{
+		"2 graphs" + several: pickle.Tuple{fields, slices(0, 1, 3)},
+		"4 graphs" + several: list(data(fields), data(fields), data(fields), data(fields)),
+		// As torch.save((train, val, test)) of RandomLinkSplit.
+		"3 graphs" + several: pickle.Tuple{data(fields), data(fields), data(fields)},
+		`a graph and 1 value beside it; save the graph alone: torch.save(data, "graph.pt")`:  pickle.Tuple{data(fields), list[int64](3)},
+		`a graph and 2 values beside it; save the graph alone: torch.save(data, "graph.pt")`: pickle.Tuple{data(fields), 7.5, dict("train", list[int64](0))},
+	} {
+		_, err := openValue(v)
+		require.EqualError(t, err, "g.pt: it holds "+want)
+	}
+	for _, v := range []any{
+		// The graph has no array called train or test.
+		pickle.Tuple{data(fields), dict("train", list[int64](0), "test", list[int64](1, 2))},
+		pickle.Tuple{data(fields), dict("edge_index", &pickle.Array{Header: npy.Header{Type: npy.Type{Kind: npy.Int, Size: 1}, Shape: []int64{0, 2}}})},
+	} {
+		_, err := openValue(v)
+		require.EqualError(t, err, `g.pt: it holds a graph and 1 value beside it; save the graph alone: torch.save(data, "graph.pt")`)
 	}
 }
 
-// TestOthers: what stands under a usual name and is no array is named.
-func TestOthers(t *testing.T) {
-	open := func(values ...any) (*Source, error) {
-		d := &pickle.Dict{}
-		for i := 0; i < len(values); i += 2 {
-			d.Keys, d.Values = append(d.Keys, values[i]), append(d.Values, values[i+1])
-		}
-		b := newBag("g.pt")
-		types, err := b.addTorch(d)
+// TestTwoEdges takes a (2, 2) edge_index of torch.save for (2, E), and asks about any other.
+func TestTwoEdges(t *testing.T) {
+	square := dict("edge_index", list(list[int64](0, 1), list[int64](2, 3)))
+	for _, c := range []struct {
+		path string
+		o    Options
+		sure bool
+	}{
+		{"g.pt", Options{}, true}, {"g.pth", Options{}, true}, {"G.PT", Options{Edges: "edge_index"}, true}, {"g.npz", Options{}, false},
+	} {
+		b := newBag(c.path, 0)
+		_, err := b.addTorch(square)
 		require.NoError(t, err)
-		s := &Source{bag: b, nodes: map[string]*nodeType{}}
-		return s, s.findAll(types)
+		s := &Source{o: c.o, bag: b, nodes: map[string]*nodeType{}}
+		if err := s.findAll(nil); !c.sure {
+			require.ErrorContains(t, err, "may be two edges of a row each or two rows of ends; say {edge_layout}", c.path)
+			continue
+		}
+		g, err := sourcetest.Read(s)
+		require.NoError(t, err, c.path)
+		require.Equal(t, [][2]int64{{0, 2}, {1, 3}}, g.Edges[0].Pairs(), c.path)
 	}
+}
+
+// TestOthers names values that have the usual name of an array and are none.
+func TestOthers(t *testing.T) {
+	open := func(entries ...any) (*Source, error) { return openValue(dict(entries...)) }
 	pair := func(u, v int64) *pickle.List { return &pickle.List{Items: []any{u, v}} }
 	edges := &pickle.List{Items: []any{pair(0, 1), pair(1, 2), pair(2, 0)}}
 	s, err := open("edges", edges, "y", "cora", "label", int64(7), "x", &pickle.Dict{})
@@ -166,7 +265,7 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// TestObjects: arrays of Python objects are what all of their objects are.
+// TestObjects reads arrays of Python objects as numbers, texts or rows.
 func TestObjects(t *testing.T) {
 	g := mustRead(t, filepath.Join("testdata", "objects.npz"), Options{})
 	require.Equal(t, []string{"a", "b", "c"}, g.Schema.Labels[0].ClassNames)
@@ -185,8 +284,8 @@ func TestObjects(t *testing.T) {
 		`x = numpy.array([list(r) + [0] * (max(map(len, x)) - len(r)) for r in x], dtype="float32")`)
 }
 
-// TestUnreadTypes: what is there and is not read is named with its type, its shape and the line
-// that converts it; nothing is said to be missing.
+// TestUnreadTypes refuses arrays of types that are not read. The message has the type, the shape
+// and a line of Python that converts the array.
 func TestUnreadTypes(t *testing.T) {
 	for descr, want := range map[string]string{
 		"<c8":     "complex numbers; convert it in Python and save it again: NAME = numpy.hstack([NAME.real, NAME.imag])",
@@ -210,7 +309,7 @@ func TestUnreadTypes(t *testing.T) {
 	}
 }
 
-// TestDense: a square array is an adjacency matrix by its name, or when it is named.
+// TestDense takes a square array for an adjacency matrix if its name says so or an option names it.
 func TestDense(t *testing.T) {
 	a := []float64{0, 1, 2, 0, 0, 0, 1, 0, 0}
 	f := files{"links": arr("<f8", false, []int{3, 3}, a)}
@@ -248,7 +347,7 @@ func TestMadeConform(t *testing.T) {
 		open("testdata/weighted.npz", Options{}), open("testdata/sparse.npz", Options{}), open("testdata/objects.npz", Options{}), open("testdata/hetero_processed.pt", Options{}))
 }
 
-// TestUnordered: entries in no order fill windows of rows, one after the other.
+// TestUnordered reads entries in no order once for each window of rows.
 func TestUnordered(t *testing.T) {
 	const rows, dim = 40, 1 << 20
 	view := func(b []byte) *npy.View {
@@ -280,8 +379,8 @@ func TestUnordered(t *testing.T) {
 	require.EqualError(t, m.sparseRows(t.Context(), func(ingest.RowChunk) error { return nil }), "x: entry 1 is at (40, 1), outside its shape (40, 1048576)")
 }
 
-// TestSplitArray: an array with the part of each node is a split by its name and its words, or when
-// it is named; numbers are asked about.
+// TestSplitArray takes an array of parts for a split if its name and words fit or an option names
+// it. It asks about numbers.
 func TestSplitArray(t *testing.T) {
 	f := small().with("train_mask", nil).with("val_mask", nil).with("test_mask", nil)
 	words := texts("train", "Val", "test", "", "training")

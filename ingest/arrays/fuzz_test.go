@@ -65,7 +65,7 @@ func FuzzArrays(f *testing.F) {
 			}
 		}
 		raw := packed(t, all)
-		b := newBag("t.npz")
+		b := newBag("t.npz", 0)
 		if err := b.addArchive(bytes.NewReader(raw), int64(len(raw))); err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func FuzzTorch(f *testing.F) {
 		if err != nil {
 			return
 		}
-		b := newBag("t.pt")
+		b := newBag("t.pt", 0)
 		types, err := b.addTorch(file.Value())
 		if err != nil {
 			oneLine(t, err)

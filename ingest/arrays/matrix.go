@@ -12,7 +12,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/torch"
 )
 
-// matrix is a sparse matrix that a pickle holds, of PyTorch, of PyTorch Geometric or of SciPy.
+// matrix is a sparse matrix of PyTorch, PyTorch Geometric or SciPy in a pickle.
 type matrix struct {
 	name, key  string
 	format     string    // coo, csr or csc
@@ -21,13 +21,13 @@ type matrix struct {
 	inner      *npy.View // columns in CSR, rows in CSC
 	data       *npy.View // nil: every value is 1
 	dims       [2]int64
-	ordered    *bool // rows ascend; nil: not known
+	ordered    *bool // whether rows ascend; nil before that is known
 }
 
-// sparseClass is the object that package torch makes of a sparse tensor.
+// sparseClass is the class that package torch gives a sparse tensor.
 const sparseClass = "sparse tensor"
 
-// isMatrix reports whether an object is a sparse matrix of a kind that is known.
+// isMatrix reports whether an object is a sparse matrix of one of three libraries.
 func isMatrix(o *pickle.Object) bool {
 	return o.Class == sparseClass || o.Class == "torch_sparse.tensor.SparseTensor" || strings.HasPrefix(o.Class, "scipy.sparse.")
 }
@@ -84,7 +84,7 @@ func matrixOf(name, key string, o *pickle.Object) (*matrix, error) {
 		default:
 			m.format, parts[0], parts[1] = "coo", s.Get("_row"), s.Get("_col")
 		}
-	default: // SciPy's
+	default: // of SciPy
 		class := o.Class[strings.LastIndexByte(o.Class, '.')+1:]
 		s, _ := o.State.(*pickle.Dict)
 		if s == nil {
@@ -151,7 +151,7 @@ func (m *matrix) array() *array {
 	return &array{View: &npy.View{Header: h}, key: m.key, name: m.name, matrix: m}
 }
 
-// bounded is the number of rows of CSR, and of columns of CSC.
+// bounded returns the number of lists that bounds delimits: rows of CSR, columns of CSC.
 func (m *matrix) bounded() int64 {
 	if m.format == "csc" {
 		return m.dims[1]
@@ -181,7 +181,7 @@ func (m *matrix) edges(turned bool) *edges {
 	}
 	e := &edges{name: m.name, dims: m.dims, sized: m.name, data: part(m.data, "values"), whole: true}
 	if e.data != nil {
-		e.data.key = m.key // which describes the weights
+		e.data.key = m.key // names the weights in the dataset
 	}
 	if m.format == "coo" {
 		e.src, e.dst = part(m.rows, "rows"), part(m.cols, "columns")
@@ -199,7 +199,7 @@ func (m *matrix) edges(turned bool) *edges {
 	return e
 }
 
-// each visits the entries of a matrix of features.
+// each visits the entries of the matrix.
 func (m *matrix) each(ctx context.Context, visit func(rows, cols []int64, values []float32) error) error {
 	e := m.edges(false)
 	c := e.open(ctx)

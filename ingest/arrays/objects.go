@@ -16,10 +16,10 @@ import (
 
 // unread is the error of an array whose elements are not read.
 type unread struct {
-	name string // for messages: the file, and the key in it
+	name string // the file, and the key in it
 	form string // "(100,) of |O"
-	kind string // of its elements, with the first that shows it
-	line string // of Python, which makes it one that is read
+	kind string // of the elements, with the first one that shows it
+	line string // of Python that converts the array
 }
 
 func (u *unread) Error() string {
@@ -28,7 +28,7 @@ func (u *unread) Error() string {
 
 func (u *unread) Is(target error) bool { return target == npy.ErrUnsupported }
 
-// last is the name of an array in a line of Python.
+// last returns the name of an array without its type of nodes or edges.
 func last(key string) string { return key[strings.LastIndexByte(key, '/')+1:] }
 
 const maxShown = 80 // bytes of a type in a message
@@ -90,13 +90,13 @@ func (b *bag) unpickle(key, name string, h npy.Header, r io.Reader, size int64) 
 	if !ok || a.Objects() == nil {
 		return nil, fmt.Errorf("%s: %s where an array of Python objects is expected; save it again", name, pickle.Kind(v))
 	}
-	if len(a.Shape) == 0 { // numpy.savez of what is no array
+	if len(a.Shape) == 0 { // numpy.savez wraps a value that is no array
 		return b.value(key, name, a.Objects().Items[0])
 	}
 	return b.objects(key, name, a.Header, a.Objects().Items)
 }
 
-// value opens what a pickle holds under a key.
+// value opens a value of a pickle as an array.
 func (b *bag) value(key, name string, v any) (*array, error) {
 	a := &array{key: key, name: name}
 	switch w := v.(type) {
@@ -138,7 +138,7 @@ func (b *bag) objects(key, name string, h npy.Header, items []any) (*array, erro
 	refuse := func(kind, line string) (*array, error) {
 		return nil, &unread{name, h.String(), kind, fmt.Sprintf("%s = %s", last(key), fmt.Sprintf(line, last(key)))}
 	}
-	at, first := 0, any(nil) // the first that is there
+	at, first := 0, any(nil) // the first that is not None
 	for at = range items {
 		if first = items[at]; first != nil {
 			break
@@ -203,7 +203,7 @@ func familyOf(v any) family {
 	return ofOthers
 }
 
-// show is an object as messages have it, with its value where that is short.
+// show describes an object for messages, with its value where that is short.
 func show(v any) string {
 	if text, ok := pickle.Text(v); ok && lines.Printable(text) {
 		return fmt.Sprintf("the text %.40q", text)
@@ -215,7 +215,7 @@ func show(v any) string {
 	return pickle.Kind(v)
 }
 
-// made is an array of data in memory, row-major unless turned.
+// made returns an array of data in memory, row-major unless turned is set.
 func made(key, name, descr string, shape []int64, turned bool, data []byte) (*array, error) {
 	h, err := npy.NewHeader(descr, turned, shape)
 	if err != nil {
@@ -228,7 +228,7 @@ func made(key, name, descr string, shape []int64, turned bool, data []byte) (*ar
 	return &array{View: v, key: key, name: name}, nil
 }
 
-// texts makes an array of texts as wide as the longest.
+// texts makes an array of texts, each as wide as the longest.
 func (b *bag) texts(key, name string, h npy.Header, items []any) (*array, error) {
 	width := 1
 	for _, v := range items {
@@ -246,7 +246,7 @@ func (b *bag) texts(key, name string, h npy.Header, items []any) (*array, error)
 	return made(key, name, fmt.Sprintf("|S%d", width), h.Shape, h.Fortran, data)
 }
 
-// numeric makes an array of integers where all are, else of floats.
+// numeric makes an array of truth values or of integers if all items are, else of floats.
 func (b *bag) numeric(key, name string, shape []int64, turned bool, items []any) (*array, error) {
 	if err := b.room(8 * int64(len(items))); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -289,7 +289,7 @@ func (b *bag) numeric(key, name string, shape []int64, turned bool, items []any)
 	return made(key, name, descr, shape, turned, data)
 }
 
-// rows makes a matrix of rows that all have as many numbers.
+// rows makes a matrix of rows, which must be of one length.
 func (b *bag) rows(key, name string, h npy.Header, items []any) (*array, error) {
 	width := length(items[0])
 	for i, v := range items {
@@ -302,7 +302,7 @@ func (b *bag) rows(key, name string, h npy.Header, items []any) (*array, error) 
 		return nil, &unread{name, h.String(), "rows in more than one dimension", fmt.Sprintf("%s = numpy.stack(%s.ravel())", last(key), last(key))}
 	}
 	total := width * int64(len(items))
-	if err := b.room(16 * total); err != nil { // an interface takes two words
+	if err := b.room(16 * total); err != nil { // an interface value takes 16 bytes
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	all := make([]any, 0, total)
@@ -335,7 +335,7 @@ func (b *bag) rows(key, name string, h npy.Header, items []any) (*array, error) 
 	return b.numeric(key, name, []int64{int64(len(items)), width}, false, all)
 }
 
-// length is the number of values in a row.
+// length returns the number of values in a row.
 func length(v any) int64 {
 	switch v := v.(type) {
 	case *pickle.List:
@@ -349,7 +349,7 @@ func length(v any) int64 {
 	return 0
 }
 
-// boxed reads n numbers.
+// boxed reads n numbers as Python objects.
 func boxed(t npy.Type, r *npy.Reader, n int64) ([]any, error) {
 	out := make([]any, 0, n)
 	if t.Floating() {

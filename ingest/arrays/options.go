@@ -41,7 +41,8 @@ type Options struct {
 	Weights  string // of edges, or their features
 	// Train, Valid and Test are masks of all nodes or lists of some.
 	Train, Valid, Test string
-	// Split has the part of each node: train, valid and test, or 0, 1 and 2. NoSplit takes none.
+	// Split names the array with the part of each node: train, valid and test, or 0, 1 and 2.
+	// NoSplit takes none.
 	Split string
 
 	Nodes      int64  // their number; default the arrays' own, or one more than the largest id

@@ -4,21 +4,20 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest"
 )
 
 const splitFlag = "{array_split}"
 
-// NoSplit stands for no array of the parts of nodes.
+// NoSplit as Options.Split takes no array for a split.
 const NoSplit = "none"
 
 // parts is an array with the part of a split for each node: words, or 0, 1 and 2.
 type parts struct {
 	*array
 	nodeType string
-	given    bool // by the user; else by its name, and the values must fit
+	given    bool // the user named it; else its name suggests it, and the values must fit
 	settled  bool
 }
 
@@ -84,7 +83,6 @@ func (s *Source) settleParts(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		sure := last(p.key) == "split" || last(p.key) == "fold" || strings.HasSuffix(p.key, "_split")
 		switch {
 		case bad != "" && p.given:
 			return fmt.Errorf("%s: %s is no part of a split: there are train, valid and test, or 0, 1 and 2", p.name, bad)
@@ -92,7 +90,7 @@ func (s *Source) settleParts(ctx context.Context) error {
 			s.skip(p.key, "it is called as a split, and its values are no parts of one; "+splitFlag+" NAME says another array")
 		case !train:
 			s.skip(p.key, "it is called as a split, and has no training nodes")
-		case !text && !p.given && sure:
+		case !text && !p.given && ingest.IsSplitName(p.key):
 			return ingest.Ask("%s: is it a split? %s %s takes 0 to train, 1 to validate and 2 to test, and %s %s passes over it", p.name, splitFlag, p.key, splitFlag, NoSplit)
 		case !text && !p.given:
 			s.skip(p.key, "it may be a split; "+splitFlag+" "+p.key+" takes 0 to train, 1 to validate and 2 to test")
@@ -108,7 +106,7 @@ func (s *Source) settleParts(ctx context.Context) error {
 	return nil
 }
 
-// of reads the part of a node.
+// of returns the part that a value means. ok is false if it means none.
 func (p *parts) of(value string) (part int, ok bool) {
 	if part, ok = ingest.PartOf([]byte(value)); ok {
 		return part, p.isText()
@@ -119,7 +117,7 @@ func (p *parts) of(value string) (part int, ok bool) {
 	return ingest.PartNumber([]byte(value))
 }
 
-// each visits the values as text. Its errors of reading are whole.
+// each visits the values as text. Its own errors name the file and the array.
 func (p *parts) each(ctx context.Context, visit func(first int64, values []string) error) error {
 	n := p.Shape[0]
 	if p.isText() {
@@ -155,7 +153,7 @@ func (p *parts) each(ctx context.Context, visit func(first int64, values []strin
 	return nil
 }
 
-// emit streams the nodes of a part.
+// emit streams the ids of the nodes in a part.
 func (p *parts) emit(ctx context.Context, part ingest.Part, emit func(ingest.IDChunk) error) error {
 	place, ids := ingest.Place{File: p.name}, []int64(nil)
 	return p.each(ctx, func(first int64, values []string) error {

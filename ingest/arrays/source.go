@@ -34,7 +34,7 @@ type Source struct {
 	labels []*label
 	splits []*split
 	parts  []*parts // that may be splits
-	events *stream  // nil of a graph
+	events *stream  // nil for a graph
 
 	noFeatures []error // why arrays of features are not read
 }
@@ -63,7 +63,7 @@ func Open(path string, o Options) (ingest.Source, error) {
 	switch ext := strings.ToLower(filepath.Ext(path)); {
 	case info.IsDir():
 		b, err = folderBag(path, &o)
-	case ext == ".pt" || ext == ".pth":
+	case isTorch(path):
 		b, types, err = torchBag(path, &o)
 	case ext == ".npz":
 		b, err = npzBag(path, &o)
@@ -160,7 +160,7 @@ func (s *Source) findAll(types []string) error {
 	return s.finish()
 }
 
-// finish names the dataset, and what is left over.
+// finish names the dataset, and lists the arrays that nothing used.
 func (s *Source) finish() error {
 	name, err := filepath.Abs(s.bag.path)
 	if err != nil {
@@ -263,7 +263,7 @@ func (s *Source) pick(prefix, flag, given string, usual []string) (*array, error
 	}
 	switch {
 	case bad == nil || flag == weightsFlag:
-	case flag == featuresFlag: // features may be made instead
+	case flag == featuresFlag: // other features may be made
 		s.noFeatures = append(s.noFeatures, bad)
 	default:
 		return nil, bad
@@ -474,7 +474,7 @@ func (s *Source) findRelation(prefix string, r ingest.Relation) error {
 		w = e.data
 	}
 	if w != nil && w != e.data {
-		e.whole = false // weights of its own, which stay
+		e.whole = false // these weights stay, even if all are 1
 	}
 	if w == nil && e.dense != nil && e.dense.Type.Kind != npy.Bool {
 		w = e.dense

@@ -667,7 +667,7 @@ func TestSharedStores(t *testing.T) {
 	for i := range 1 << 10 {
 		nodes.Keys, nodes.Values = append(nodes.Keys, fmt.Sprint("t", i)), append(nodes.Values, store)
 	}
-	b := newBag("shared.pt")
+	b := newBag("shared.pt", 0)
 	_, err := b.addTorch(&pickle.Dict{Keys: []any{"_node_store_dict", "_edge_store_dict"}, Values: []any{nodes, &pickle.Dict{}}})
 	require.EqualError(t, err, "shared.pt: more than 65536 entries in its dicts; save the arrays of the graph alone")
 }

@@ -3,6 +3,7 @@ package arrays
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest/lines"
@@ -10,15 +11,20 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/torch"
 )
 
-// torchBag has the arrays that torch.save wrote: a tensor, a dict of them, a graph of PyTorch
-// Geometric, or one as its datasets keep it.
+// isTorch reports whether a file has the name of one that torch.save wrote.
+func isTorch(path string) bool {
+	ext := strings.ToLower(filepath.Ext(path))
+	return ext == ".pt" || ext == ".pth"
+}
+
+// torchBag opens the arrays that torch.save wrote: a tensor, a dict of tensors, or a graph or a
+// dataset of PyTorch Geometric.
 func torchBag(path string, o *Options) (*bag, []string, error) {
 	f, err := torch.Open(path, o.Memory)
 	if err != nil {
 		return nil, nil, err
 	}
-	b := newBag(path)
-	b.memory = o.Memory
+	b := newBag(path, o.Memory)
 	b.closers, b.files = append(b.closers, f), append(b.files, path)
 	types, err := b.addTorch(f.Value())
 	if err != nil {
@@ -28,7 +34,7 @@ func torchBag(path string, o *Options) (*bag, []string, error) {
 	return b, types, nil
 }
 
-// maxEntries bounds what is known by name, some 200 bytes each.
+// maxEntries bounds the named values of a file. Each takes some 200 bytes.
 const maxEntries = 1 << 16
 
 // addTorch adds the arrays of a value to a bag, and returns the types of a HeteroData.
@@ -49,23 +55,8 @@ func (b *bag) addTorch(v any) (types []string, err error) {
 			}
 		}
 	}
-	if t, ok := v.(pickle.Tuple); ok && len(t) > 0 { // (data, slices, class), as an InMemoryDataset keeps them
-		if len(t) > 1 {
-			if n := graphs(t[1]); n > 1 {
-				return nil, severalGraphs(path, n)
-			}
-		}
-		if len(t) > 2 {
-			class, _ := t[2].(pickle.Global)
-			b.class = string(class)
-		}
-		v = t[0]
-	}
-	if l, ok := v.(*pickle.List); ok && len(l.Items) > 0 && isGraph(l.Items[0]) {
-		if len(l.Items) > 1 {
-			return nil, severalGraphs(path, int64(len(l.Items)))
-		}
-		v = l.Items[0]
+	if v, err = b.oneGraph(v); err != nil {
+		return nil, err
 	}
 	if o, ok := v.(*pickle.Object); ok {
 		b.class = o.Class
@@ -73,7 +64,7 @@ func (b *bag) addTorch(v any) (types []string, err error) {
 	d := torch.Fields(v)
 	nodes, edges := stores(d, strings.HasSuffix(b.class, ".HeteroData"))
 	switch {
-	case isArray(v) && (d == nil || b.class == "" || isMatrixObject(v)):
+	case isArray(v):
 		b.keys, values["edges"] = []string{"edges"}, v
 	case nodes != nil && edges != nil:
 		if types, err = hetero(nodes, edges, add); err != nil {
@@ -102,7 +93,8 @@ func (b *bag) addTorch(v any) (types []string, err error) {
 			return nil, fmt.Errorf("%s: key %q: such a name is no key; the file may be damaged, save it again", path, key)
 		}
 		v := values[key]
-		if l, ok := v.(*pickle.List); ok && len(l.Items) == 1 && last(key) == "num_nodes" { // as older data sets keep it
+		// Older datasets have num_nodes in a list.
+		if l, ok := v.(*pickle.List); ok && len(l.Items) == 1 && last(key) == "num_nodes" {
 			v = l.Items[0]
 		}
 		if n, ok := v.(int64); ok {
@@ -119,7 +111,52 @@ func (b *bag) addTorch(v any) (types []string, err error) {
 	return types, nil
 }
 
-// isArray reports whether something is an array, or can be one: numbers and texts in lists, too.
+// oneGraph returns the graph in a value, and refuses several. A dataset of PyTorch Geometric is the
+// tuple (data, slices, class). A list or a tuple may also hold graphs themselves.
+func (b *bag) oneGraph(v any) (any, error) {
+	var items []any
+	switch w := v.(type) {
+	case *pickle.List:
+		items = w.Items
+	case pickle.Tuple:
+		if len(w) > 1 && isDataset(w[0], w[1]) {
+			if n := graphs(w[1]); n > 1 {
+				return nil, severalGraphs(b.path, n)
+			}
+			if len(w) > 2 {
+				class, _ := w[2].(pickle.Global)
+				b.class = string(class)
+			}
+			return w[0], nil
+		}
+		items = w
+	}
+	n, dicts := 0, 0
+	for _, item := range items {
+		switch _, isDict := item.(*pickle.Dict); {
+		case isDict:
+			dicts++
+		case torch.Fields(item) != nil && !isMatrixObject(item):
+			n++
+		}
+	}
+	if n == 0 { // a dict beside a Data may be its split
+		n = dicts
+	}
+	switch {
+	case n > 1:
+		return nil, severalGraphs(b.path, int64(n))
+	case n == 1 && len(items) == 1:
+		return items[0], nil
+	case n == 1:
+		return nil, fmt.Errorf(`%s: it holds a graph and %s beside it; save the graph alone: torch.save(data, "graph.pt")`,
+			b.path, plural(int64(len(items)-1), "value"))
+	}
+	return v, nil
+}
+
+// isArray reports whether a value is an array or can become one, as lists of numbers or of texts
+// can.
 func isArray(v any) bool {
 	switch v := v.(type) {
 	case *torch.Tensor, *pickle.Array:
@@ -137,22 +174,40 @@ func isMatrixObject(v any) bool {
 	return ok && isMatrix(o)
 }
 
-// isGraph reports whether something is a graph of PyTorch Geometric.
-func isGraph(v any) bool {
-	o, ok := v.(*pickle.Object)
-	return ok && !isMatrix(o) && torch.Fields(o) != nil
+// isDataset reports whether (data, slices) is a dataset of PyTorch Geometric. For each array of
+// data, slices has a vector of bounds: where each graph begins, and where the last one ends. It is
+// None for one graph. For a HeteroData each type has its vectors in a dict.
+func isDataset(data, slices any) bool {
+	fields := torch.Fields(data)
+	d, ok := slices.(*pickle.Dict)
+	if fields == nil || !ok {
+		return fields != nil && slices == nil
+	}
+	shared := len(d.Keys) == 0 || fields.Get("_node_store_dict") != nil
+	names := map[string]bool{}
+	for _, k := range fields.Keys {
+		name, isText := pickle.Text(k)
+		names[name] = isText
+	}
+	for i, k := range d.Keys {
+		name, isText := pickle.Text(k)
+		shared = shared || isText && names[name]
+		if a := viewOf(d.Values[i]); a != nil && len(a.Shape) != 1 {
+			return false
+		}
+	}
+	return shared
 }
 
-// graphs returns the number of graphs in a data set. slices holds, for every array, the bounds of
-// the graphs in it; for a HeteroData, the arrays of a type are in a dict.
+// graphs returns the number of graphs in a dataset, by its slices.
 func graphs(slices any) (n int64) {
 	d, ok := slices.(*pickle.Dict)
 	if !ok {
 		return 0
 	}
 	for _, v := range d.Values {
-		inner, ok := v.(*pickle.Dict)
-		if !ok {
+		inner, isType := v.(*pickle.Dict)
+		if !isType {
 			n = max(n, length(v)-1)
 			continue
 		}

@@ -52,7 +52,7 @@ type split struct {
 	nodes int64
 	parts [3]*array
 	masks [3]bool
-	words *parts // the part of each node in one array; else nil
+	words *parts // one array of parts, or nil
 }
 
 // findSplit finds the parts of a node type.

@@ -1,11 +1,11 @@
-"""Writes the files of this folder: graphs as PyTorch Geometric, PyTorch, SciPy and NumPy leave them.
+"""Writes the files of this folder: graphs as PyTorch Geometric, PyTorch, SciPy and NumPy save them.
 
     python -m venv env
     env/bin/pip install numpy==2.4.6 scipy==1.17.1
     env/bin/python ingest/arrays/testdata/make.py ingest/arrays/testdata
 
-It needs no PyTorch: classes of the same names stand in for PyTorch's, and are pickled as its torch.save does, in its two
-containers. Nothing runs this but people: the files are committed.
+It needs no PyTorch: classes with the names of PyTorch's are pickled as torch.save would, in both of its
+containers. The files are committed; run this only to change them.
 """
 
 import collections
@@ -23,7 +23,7 @@ OUT = sys.argv[1] + "/"
 
 
 def place(thing, module, name):
-    """Puts a class or a function where a pickle will look for it."""
+    """Gives a class or a function the module and the name that the pickle will have for it."""
     parts = module.split(".")
     for i in range(len(parts)):
         sys.modules.setdefault(".".join(parts[:i + 1]), types.ModuleType(parts[i]))
@@ -40,10 +40,8 @@ def kind(module, name):
     return place(type(name, (), {}), module, name)
 
 
-STORAGES = {"f4": "Float", "f8": "Double", "f2": "Half", "i8": "Long", "i4": "Int", "i2": "Short", "i1": "Char", "u1": "Byte",
-            "b1": "Bool", "c8": "ComplexFloat"}
-for n in STORAGES.values():
-    kind("torch", n + "Storage")
+STORAGES = {t: kind("torch", n + "Storage") for t, n in
+            {"f4": "Float", "f8": "Double", "i8": "Long", "i4": "Int", "b1": "Bool"}.items()}
 rebuild = function("torch._utils", "_rebuild_tensor_v2")
 rebuild_sparse = function("torch._utils", "_rebuild_sparse_tensor")
 get_layout = function("torch.serialization", "_get_layout")
@@ -55,8 +53,8 @@ class Storage:
         self.values = values
 
 
-class Made:
-    """What a function makes of arguments."""
+class Call:
+    """A value that the pickle makes by calling f."""
 
     def __init__(self, f, *args):
         self.f, self.args = f, args
@@ -76,10 +74,10 @@ class Tensor:
 
 
 def sparse(layout, *parts):
-    return Made(rebuild_sparse, Made(get_layout, "torch.sparse_" + layout), parts)
+    return Call(rebuild_sparse, Call(get_layout, "torch.sparse_" + layout), parts)
 
 
-def pickled(value, protocol=2):
+def pickled(value):
     storages, out = [], io.BytesIO()
 
     class Pickler(pickle._Pickler):
@@ -88,10 +86,10 @@ def pickled(value, protocol=2):
                 return None
             if obj not in storages:
                 storages.append(obj)
-            name = STORAGES[obj.values.dtype.str[1:]] + "Storage"
-            return "storage", getattr(sys.modules["torch"], name), str(storages.index(obj)), "cpu", obj.values.size
+            kept = STORAGES[obj.values.dtype.str[1:]]
+            return "storage", kept, str(storages.index(obj)), "cpu", obj.values.size
 
-    Pickler(out, protocol).dump(value)
+    Pickler(out, 2).dump(value)
     return out.getvalue(), [s.values for s in storages]
 
 
@@ -125,7 +123,7 @@ def made(cls, **state):
     return o
 
 
-# The graph of all static files: edges 0→1, 0→2, 2→0, 3→3, and node 4 without any.
+# The graph of all files but streams: edges 0→1, 0→2, 2→0, 3→3; node 4 has none.
 SRC, DST = np.array([0, 0, 2, 3]), np.array([1, 2, 0, 3])
 X = np.array([[0, 1.5], [0, 0], [2, 0], [0, -1], [0, 0]], dtype="f4")
 Y = np.array([1, 0, 1, 0, 2])
@@ -147,17 +145,17 @@ def rest():
 
 
 def data(**fields):
-    """A Data, whose sets of attributes are cached, as after a look at num_nodes."""
+    """Makes a Data that has cached its sets of attributes, as it does when num_nodes is asked for."""
     cached = collections.defaultdict(set)
     for name in "edge", "node":
-        cached[Made(AttrType, name)] = {"x"}
+        cached[Call(AttrType, name)] = {"x"}
     return made(Data, _store=made(GlobalStorage, _mapping=fields, _cached_attr=cached))
 
 
-# Matrices of the graph, with values and without; adj_t is turned round, as PyTorch Geometric's is.
+# Matrices of the graph, with values and without; adj_t is transposed, as PyTorch Geometric's is.
 adj = sp.csr_matrix((WEIGHT, (SRC, DST)), shape=(5, 5))
 coo, csc = adj.tocoo(), adj.tocsc()
-shape = Made(size, (5, 5))
+shape = Call(size, (5, 5))
 t = adj.T.tocsr()
 save("matrices.pt", {
     **rest(),
@@ -172,9 +170,9 @@ save("matrices.pt", {
         _colptr=None, _colcount=None, _csr2csc=None, _csc2csr=None)),
     "scipy_csr": adj, "scipy_csc": csc, "scipy_coo": coo, "scipy_array": sp.csr_array(adj),
     "bsr": sparse("bsr", Tensor(np.array([0, 1])), Tensor(np.array([0])), Tensor(np.ones((1, 5, 5), "f4")), shape),
-    "wide": sparse("coo", Tensor(np.array([[0], [7]])), Tensor(np.array([1], "f4")), Made(size, (5, 8)), True),
-    "x_coo": sparse("coo", Tensor(np.array([[3, 0, 2, 2], [1, 1, 0, 0]])), Tensor(np.array([-1, 1.5, 0.5, 1.5], "f4")), Made(size, (5, 2)), False),
-    "x_csr": sparse("csr", *(Tensor(v) for v in (lambda m: (m.indptr.astype("i8"), m.indices.astype("i8"), m.data))(sp.csr_matrix(X))), Made(size, (5, 2))),
+    "wide": sparse("coo", Tensor(np.array([[0], [7]])), Tensor(np.array([1], "f4")), Call(size, (5, 8)), True),
+    "x_coo": sparse("coo", Tensor(np.array([[3, 0, 2, 2], [1, 1, 0, 0]])), Tensor(np.array([-1, 1.5, 0.5, 1.5], "f4")), Call(size, (5, 2)), False),
+    "x_csr": sparse("csr", *(Tensor(v) for v in (lambda m: (m.indptr.astype("i8"), m.indices.astype("i8"), m.data))(sp.csr_matrix(X))), Call(size, (5, 2))),
     "x_csc": sp.csc_matrix(X), "x_scipy": sp.csr_matrix(X),
 })
 ones = sparse("csr", Tensor(t.indptr.astype("i8")), Tensor(t.indices.astype("i8")), Tensor(np.ones(4, "f4")), shape)
@@ -182,25 +180,19 @@ save("adj_t.pt", data(**rest(), adj_t=ones))
 save_legacy("adj_t.legacy.pt", data(**rest(), adj_t=ones))
 save("adj_t.big.pt", data(**rest(), adj_t=ones), big=True)
 save("alone.pt", sparse("coo", Tensor(np.array([SRC, DST])), Tensor(np.ones(4, "f4")), shape, True))
-wrapped = Made(function("torch._tensor", "_rebuild_from_type_v2"), function("torch._utils", "_rebuild_wrapper_subclass"), EdgeIndex, (),
+wrapped = Call(function("torch._tensor", "_rebuild_from_type_v2"), function("torch._utils", "_rebuild_wrapper_subclass"), EdgeIndex, (),
                {"_data": Tensor(np.array([SRC, DST])), "_sparse_size": (5, 5), "_sort_order": None})
 save("edgeindex.pt", data(**rest(), edge_index=wrapped))
-save("xsparse.pt", data(**{**rest(), "x": sparse("coo", Tensor(np.array([[3, 0, 2], [1, 1, 0]])), Tensor(np.array([-1, 1.5, 2], "f4")), Made(size, (5, 2)), False)},
+save("xsparse.pt", data(**{**rest(), "x": sparse("coo", Tensor(np.array([[3, 0, 2], [1, 1, 0]])), Tensor(np.array([-1, 1.5, 2], "f4")), Call(size, (5, 2)), False)},
                         edge_index=Tensor(np.array([SRC, DST]))))
 
-# A HeteroData of two types, as a dict, as a data set keeps it, and three of them.
+# A HeteroData, two graphs and one, as datasets save them: the values, the bounds of each graph, the class.
 user, item = {"x": Tensor(np.arange(6, dtype="f4").reshape(3, 2))}, {"x": Tensor(np.arange(4, dtype="f4").reshape(2, 2)), "y": Tensor(np.array([1, 0]))}
 buys = {"edge_index": Tensor(np.array([[0, 1, 2, 2], [1, 0, 0, 1]])), "edge_attr": Tensor(WEIGHT)}
-types_ = {"user": user, "item": item, ("user", "buys", "item"): buys}
-cut = {t: {k: Tensor(np.array([0, len(v.storage.values)])) for k, v in d.items()} for t, d in types_.items()}
-save("hetero_dict.pt", types_)
-save("hetero_processed.pt", ({"_global_store": {}, **types_}, None, HeteroData))
-save("hetero_one.pt", ({"_global_store": {}, **types_}, {"_global_store": {}, **cut}, HeteroData))
-save("hetero_several.pt", ({"_global_store": {}, **types_}, {"user": {"x": Tensor(np.array([0, 1, 2, 3]))}}, HeteroData))
-edges = Tensor(np.array([SRC, DST]))
-save("several.pt", ({**rest(), "edge_index": edges}, {"x": Tensor(np.array([0, 2, 5])), "edge_index": Tensor(np.array([0, 1, 4]))}, Data))
-save("one.pt", ({**rest(), "edge_index": edges}, {"x": Tensor(np.array([0, 5])), "edge_index": Tensor(np.array([0, 4]))}, Data))
-save("list.pt", [data(**rest(), edge_index=edges), data(**rest(), edge_index=edges)])
+save("hetero_processed.pt", ({"_global_store": {}, "user": user, "item": item, ("user", "buys", "item"): buys}, None, HeteroData))
+for name, rows, edges in ("several.pt", [0, 2, 5], [0, 1, 4]), ("one.pt", [0, 5], [0, 4]):
+    bounds = {"x": Tensor(np.array(rows)), "edge_index": Tensor(np.array(edges))}
+    save(name, ({**rest(), "edge_index": Tensor(np.array([SRC, DST]))}, bounds, Data))
 
 # A stream of six events among five nodes.
 events = {"src": Tensor(np.array([0, 1, 0, 2, 1, 0])), "dst": Tensor(np.array([3, 4, 4, 3, 3, 4])), "t": Tensor(np.array([5, 7, 7, 9, 12, 20])),
