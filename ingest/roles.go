@@ -29,6 +29,13 @@ var (
 // edges.
 var ClassNames = []string{"class", "target"}
 
+// IsSplitName reports whether a name means a split and nothing else. The other SplitNames may be
+// features or classes.
+func IsSplitName(name string) bool {
+	name = SnakeName(name[strings.LastIndexByte(name, '/')+1:])
+	return name == "split" || name == "fold" || strings.HasSuffix(name, "_split")
+}
+
 // IsMaskName reports whether an array of zeros and ones with this name is a mask and no list. The
 // type of a node may stand before the name, with a slash.
 func IsMaskName(name string) bool {

@@ -39,4 +39,7 @@ func TestMaskColumns(t *testing.T) {
 	require.Equal(t, [3]int{0, -1, 1}, MaskColumns([]string{"trainMask", "test"}))
 	require.True(t, IsMaskName("paper/is_train"))
 	require.False(t, IsMaskName("train_idx"))
+	for name, want := range map[string]bool{"split": true, "paper/fold": true, "Data Split": true, "part": false, "set": false, "splits": false} {
+		require.Equal(t, want, IsSplitName(name), name)
+	}
 }

@@ -193,7 +193,7 @@ func (n *nodeTable) splitColumn(t *table, columns []ingest.ColumnSample) error {
 		}
 		words := columns[i].All(func(cell []byte) bool { _, ok := ingest.PartOf(cell); return ok })
 		numbers := columns[i].All(func(cell []byte) bool { _, ok := ingest.PartNumber(cell); return ok })
-		sure := name == "split" || name == "fold" || strings.HasSuffix(name, "_split")
+		sure := ingest.IsSplitName(name)
 		switch {
 		case words:
 			n.split.column = i
