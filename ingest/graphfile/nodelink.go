@@ -584,17 +584,20 @@ func (r *objectRows) object() error {
 	})
 }
 
-// value keeps a value as a cell.
-func (r *objectRows) value(kind byte, at int) (err error) {
-	var text []byte
+// text returns the text of a value that is no list and no object.
+func (r *objectRows) text(kind byte) ([]byte, error) {
 	switch kind {
 	case textToken:
-		text, err = r.t.unquoted()
+		return r.t.unquoted()
 	case otherToken:
-		text, err = r.t.cell()
-	default:
-		err = errChanged
+		return r.t.cell()
 	}
+	return nil, errChanged
+}
+
+// value keeps a value as a cell.
+func (r *objectRows) value(kind byte, at int) error {
+	text, err := r.text(kind)
 	if err != nil {
 		return err
 	}
@@ -624,16 +627,7 @@ func (r *objectRows) list(at int) error {
 	from := len(r.data)
 	r.data = append(r.data, '[')
 	err := each(r.t, ']', func(kind byte) error {
-		var text []byte
-		var err error
-		switch kind {
-		case textToken:
-			text, err = r.t.unquoted()
-		case otherToken:
-			text, err = r.t.cell()
-		default:
-			err = errChanged
-		}
+		text, err := r.text(kind)
 		if len(r.data) > from+1 {
 			r.data = append(r.data, ", "...)
 		}
