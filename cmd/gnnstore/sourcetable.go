@@ -62,7 +62,7 @@ var sourceRows = slices.Concat(
 			func(o *source) setting.Value { return setting.Word(&o.csv.Time) })),
 		only("events, jodie", "time_unit", "unit of times that are plain numbers since 1970: s, ms, us or ns (default as they are); dates and Parquet's timestamps have their own, and all become seconds",
 			func(o *source) setting.Value { return setting.Word(&o.csv.TimeUnit) }),
-		only("events, jodie, tgb, tgl, tgn", "time_scale", "factor that scales time differences for networks: a number, or auto (default auto: 1; if all times span less than 10,000 units, a factor that makes the median gap of a node 1,000)",
+		only("events, jodie, pt, tgb, tgl, tgn", "time_scale", "factor that scales time differences for networks: a number, or auto (default auto: 1; if all times span less than 10,000 units, a factor that makes the median gap of a node 1,000)",
 			func(o *source) setting.Value { return setting.Word(&o.timeScale) }),
 		only("csv, events, graphml, mtx, nodelink", "part", "events: column of a given split: 0 to train, 1 to validate, 2 to test (default none); csv: such a column of {nodes}, or one of the words train, valid and test, or three masks, TRAIN,VALID,TEST, where an empty name is no part and rest the other nodes; none takes no split (default by their names, where the values fit)",
 			func(o *source) setting.Value { return setting.Word(&o.csv.Part) }),
