@@ -28,7 +28,7 @@ import (
 // Of a table in JODIE's layout (tgbl-wiki and its kin) users and items are of two types, and items
 // count on from the users in the files of negatives. Others have time, source and destination
 // first; their nodes are of one type, called by texts, and negatives number them as they come in
-// the table, a row's source before its destination. Of tkgl-* and thgl-* the fourth column is the
+// the table, a row's source before its destination. In tkgl-* and thgl-* the fourth column is the
 // type of an event; each type is a column of features.
 type TGB struct {
 	*edgelist.Source

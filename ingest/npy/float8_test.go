@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFloat8: the largest and least values, as the specifications have them.
+// TestFloat8 compares the largest and least values with the specifications.
 func TestFloat8(t *testing.T) {
 	inf := math.Inf(1)
 	for _, c := range []struct {

@@ -133,7 +133,7 @@ func ReadHeaderSize(r io.Reader) (h Header, size int64, err error) {
 	}
 	h, err = parseHeader(string(text))
 	if errors.Is(err, ErrUnsupported) {
-		return h, size + int64(length), err // a sound header, of what we do not read
+		return h, size + int64(length), err // a sound header of a type that is not read
 	}
 	if err != nil {
 		return Header{}, 0, fmt.Errorf("npy header: %w", err)

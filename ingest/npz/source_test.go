@@ -136,7 +136,7 @@ func TestVariants(t *testing.T) {
 			c.check(t, g)
 		})
 	}
-	// Labels that Python alone can read are not left out.
+	// Labels that only Python can read are refused, not left out.
 	_, err := read(pack(t, zip.Deflate, with(small(), entry{"labels", arr("|O", false, []int{4}, []byte("x"))})))
 	require.EqualError(t, err, "small.npz: labels: unsupported element type |O (Python objects, stored as a pickle); convert them in Python and save them again: labels = labels.astype(str)")
 }

@@ -8,7 +8,8 @@ import "fmt"
 type Dialect struct {
 	// Names may be imported and passed as arguments.
 	Names map[Global]bool
-	// Calls may be imported and called. So may the instances of those that are in Objects as well.
+	// Calls may be imported and called. The instances of a class that is in Objects as well may be
+	// called, too.
 	Calls map[Global]func(args Tuple) (any, error)
 	// Objects are classes whose instances are an [Object] with its state.
 	Objects map[Global]bool

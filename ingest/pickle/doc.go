@@ -4,9 +4,9 @@
 // A pickle is a program that may call anything Python can import. This machine knows the opcodes
 // that build data and an allow-list of globals: NumPy's arrays, dtypes and scalars, SciPy's CSR,
 // CSC and COO matrices (as an [Object] with its state), defaultdict, sets (as a [List]), and the
-// handful of helpers by which Python versions write them. Every other import, call or opcode is an
-// error of one line that names the file, the byte and the reason. Nothing is looked up by name
-// beyond that list, and those that a [Dialect] adds for the files of one library.
+// handful of helpers by which Python versions write them. A [Dialect] adds the globals that the
+// files of one library need. Every other import, call or opcode is an error of one line that names
+// the file, the byte and the reason.
 //
 // A dict of many items need not fit in memory: [Dialect.EachItem] streams them.
 //

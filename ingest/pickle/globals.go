@@ -25,7 +25,7 @@ const (
 	frombuffer                  // called: an array
 	encode                      // called: bytes
 	noBytes                     // called: bytes without any, as old protocols write them
-	makeSet                     // called: a list of what a set holds
+	makeSet                     // called: a list of the set's members
 	instance                    // called or made anew: an object to be built
 	copyInstance
 )
@@ -173,7 +173,7 @@ func (m *machine) call(g Global, args Tuple) (any, error) {
 		if len(args) == 0 {
 			return Bytes{}, nil
 		}
-	case makeSet: // (list of what it holds)
+	case makeSet: // (list of the members)
 		if len(args) == 0 {
 			return &List{}, nil
 		}
@@ -195,7 +195,7 @@ func (m *machine) call(g Global, args Tuple) (any, error) {
 	return nil, fmt.Errorf("it is called in a way that data does not need; this file is refused")
 }
 
-// isFactory reports whether a defaultdict may make its values by v, which is not called here.
+// isFactory reports whether v is a function that makes values for a defaultdict. It is not called.
 func isFactory(v any) bool {
 	g, ok := v.(Global)
 	_, name, _ := strings.Cut(string(g), ".")
@@ -271,7 +271,7 @@ type dtype struct {
 	order byte
 }
 
-// objects reports whether the elements are Python objects.
+// objects reports whether elements of this dtype are Python objects.
 func (d *dtype) objects() bool {
 	return strings.TrimLeft(d.descr, "|") == "O" || d.descr == "O8" || d.descr == "O4"
 }
@@ -330,7 +330,7 @@ func dimensions(shape any) ([]int64, error) {
 	return sizes, nil
 }
 
-// array puts one together, and holds its shape against its data.
+// array makes an array, and checks its shape against its data.
 func array(shape, kindOf any, fortran bool, data any) (*Array, error) {
 	d, ok := kindOf.(*dtype)
 	if !ok {

@@ -256,7 +256,7 @@ func TestArrays(t *testing.T) {
 	}
 }
 
-// TestObjects: an array of Python objects has them in a list, and no numbers.
+// TestObjects reads an array of Python objects as a list, without numbers.
 func TestObjects(t *testing.T) {
 	for _, descr := range []string{"O8", "O4", "|O"} {
 		v, err := loads("cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R(K\x01K\x02\x85cnumpy\ndtype\nU\x02" + descr +
@@ -271,7 +271,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestSets: sets are lists of what they hold, however a protocol writes them.
+// TestSets reads sets as lists of their members, in every protocol.
 func TestSets(t *testing.T) {
 	for name, code := range map[string]string{
 		"called":    "c__builtin__\nset\n](K\x01K\x02e\x85R.",

@@ -39,15 +39,16 @@ type Object struct {
 	State any
 }
 
-// Array is a NumPy array. Its Reader reads in file order. One of Python objects has the descr "|O"
-// and no Reader, but a list of them.
+// Array is a NumPy array. Its Reader reads in file order. An array of Python objects has the descr
+// "|O" and Objects instead of a Reader.
 type Array struct {
 	npy.Header
 	data    []byte
 	objects *List
 }
 
-// Objects returns the elements, in file order, of an array of Python objects; nil of any other.
+// Objects returns the elements of an array of Python objects, in file order. It returns nil for any
+// other array.
 func (a *Array) Objects() *List { return a.objects }
 
 // Reader reads the elements, front to back. It may be called again.
@@ -57,7 +58,7 @@ func (a *Array) Reader() *npy.Reader { return npy.NewDataReader(a.Header, bytes.
 func (a *Array) View() *npy.View {
 	size := int64(len(a.data))
 	if a.objects != nil {
-		size = a.Bytes() // no Reader gets to them
+		size = a.Bytes() // as the header says, since no Reader reads them
 	}
 	v, err := npy.NewView(a.Header, nil, 0, npy.FileStorage(bytes.NewReader(a.data)), size)
 	if err != nil {

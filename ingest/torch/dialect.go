@@ -22,7 +22,7 @@ var subclasses = []pickle.Global{
 	"torch.nn.parameter.Parameter", "torch.Tensor", "torch._tensor.Tensor",
 }
 
-// enums are no more than the name of a value.
+// enums are read as the name of their value.
 var enums = []pickle.Global{"torch_geometric.data.storage.AttrType", "torch_geometric.edge_index.SortOrder"}
 
 // getter makes a Batch. PyTorch Geometric derives the Batch's class from the class of its graphs.

@@ -7,11 +7,11 @@
 // before it, of either byte order, with pickle protocols 1 to 5. NumPy arrays inside come as
 // package pickle has them. The objects of PyTorch Geometric (Data, HeteroData and their stores) are
 // *[pickle.Object]s with their state; [Fields] gives what a user stored in one. A subclass of
-// Tensor, as EdgeIndex, is the tensor that it is or wraps.
+// Tensor, such as EdgeIndex, is read as a plain tensor.
 //
-// Types that are no plain numbers (complex, quantized) are in the Value, and refuse to be
-// read. TorchScript archives hold code, and are refused. Other classes are refused by name, as
-// package pickle does.
+// A tensor of other elements than plain numbers (complex, quantized) is in the Value, but its
+// Reader returns an error. TorchScript archives hold code, and are refused. Other classes are
+// refused by name, as package pickle does.
 //
 // # Bounds
 //

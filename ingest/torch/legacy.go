@@ -35,7 +35,7 @@ func magicLen(head []byte) int {
 	return n + len(magic)
 }
 
-// IsLegacy reports whether a file that begins so is of PyTorch before 1.6.
+// IsLegacy reports whether PyTorch before 1.6 wrote the file that begins with head.
 func IsLegacy(head []byte) bool { return magicLen(head) > 0 }
 
 // readLegacy reads what PyTorch wrote before 1.6: five pickles (magic, protocol, system, the value,

@@ -187,7 +187,7 @@ func (l *loader) rebuildTyped(args pickle.Tuple) (any, error) {
 }
 
 // rebuildSubclass takes (function, subclass, its arguments, state): _rebuild_from_type_v2. The
-// function makes a tensor, or a subclass that wraps the one in its state, as EdgeIndex does.
+// function makes a tensor, or a subclass such as EdgeIndex, whose state has the tensor.
 func (l *loader) rebuildSubclass(args pickle.Tuple) (any, error) {
 	if len(args) != 4 {
 		return nil, fmt.Errorf("a tensor of %d arguments, and 4 are expected", len(args))
@@ -205,7 +205,7 @@ func (l *loader) rebuildSubclass(args pickle.Tuple) (any, error) {
 		return l.rebuildTyped(of)
 	case wrapped:
 		state := args[3]
-		if both, ok := state.(pickle.Tuple); ok && len(both) > 0 { // attributes, and slots
+		if both, ok := state.(pickle.Tuple); ok && len(both) > 0 { // (attributes, slots)
 			state = both[0]
 		}
 		if d, ok := state.(*pickle.Dict); ok {
