@@ -142,7 +142,7 @@ type sourceOptions struct {
 func (o *sourceOptions) validate(format string, b *buildOptions) error {
 	o.seed, o.skipBad, o.csv.SkipBad = b.Seed, b.SkipBad, b.SkipBad
 	o.memory, o.arrays.Memory, o.ogb.Memory, o.mag240m.Memory = b.Memory, b.Memory, b.Memory, b.Memory
-	o.triples.Memory = b.Memory
+	o.triples.Memory, o.csv.Memory = b.Memory, b.Memory
 	o.csv.Like, o.triples.Like = o.like, o.like
 	if format == "triples" {
 		o.triples.Columns, o.csv.Ends = o.csv.Ends, nil

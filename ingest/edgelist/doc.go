@@ -40,6 +40,10 @@
 // A map of features ([Options].Features) is JSON, from a node's id to the list of the columns where
 // its row is one, as SNAP's copies of the MUSAE graphs have it.
 //
+// Features may be an array of numbers instead, a row a node, in a file that package arrays reads.
+// Its rows are for the ids from 0 on, or in the order of the table of nodes: see
+// [Options].FeatureRows.
+//
 // With [Options].Events the rows are events, which the builder sorts by their times into a stream.
 // Times are numbers of 64 bits, in the column that is called so. A time is refused if float64 would
 // lose some of its digits. Dates, and plain numbers with [Options].TimeUnit, become seconds since
@@ -54,4 +58,6 @@
 // without a table or a count of them, the edges are read once beforehand, with a bit an id below
 // 2³⁰ up to the largest, and of ids beyond some 40 bytes for each distinct one, and 8 MiB. Two bits
 // an id below 2²⁶ tell two kinds of nodes, and where these look likely, up to 32 MiB of counts.
+// An array whose rows must be put in the order of the table takes 4 bytes a row and a window of 64
+// MiB, or of an eighth of Options.Memory if that is more. It is read once for each window.
 package edgelist

@@ -45,7 +45,13 @@ type Options struct {
 	Label   string
 	Columns []string // columns of it that are features; default all others of numbers, or none beside Features
 
-	Features string // path of a map of features; default none
+	// Features is the path of a map of features, or of an array in a .npy, .npz or .pt file, with
+	// ":ARRAY" behind it where the file has several. Default none.
+	Features string
+	// FeatureRows is the order of the rows in an array of Features: ByID if row 0 is for the node
+	// with id 0 and so on, or ByTable if rows are in the order of Nodes. The default is the order
+	// that fits. If both fit, Schema asks.
+	FeatureRows string
 	// Missing selects what nodes without features get: "zeros" or "refuse". Default zeros for nodes
 	// that the map has no list for, and refuse for rows of the table whose cells of features are
 	// all empty.
@@ -84,6 +90,7 @@ type Options struct {
 	RowColumn  string
 
 	SkipBad int64 // rows that may be passed over; default none
+	Memory  int64 // of the ingest, for arrays
 
 	// Like is a dataset whose columns are taken, by name, for options that name none. Default none.
 	Like *ingest.Like
@@ -131,6 +138,22 @@ func (o *Options) Validate() error {
 	default:
 		errs = append(errs, fmt.Errorf("{missing_features} %q: choose zeros or refuse", o.Missing))
 	}
+	if array := o.featureArray(); array != "" {
+		if o.Missing != "" {
+			errs = append(errs, fmt.Errorf("{missing_features} and {node_features} %s: an array has a row for each node; leave "+
+				"{missing_features} out", array))
+		}
+	} else if o.FeatureRows != "" {
+		errs = append(errs, errors.New("{feature_rows}: it goes with {node_features} and an array; leave it out"))
+	}
+	switch o.FeatureRows {
+	case "", ByID, ByTable:
+	default:
+		errs = append(errs, fmt.Errorf("{feature_rows} %q: choose %s or %s", o.FeatureRows, ByID, ByTable))
+	}
+	if o.FeatureRows == ByTable && o.Nodes == "" {
+		errs = append(errs, errors.New("{feature_rows} table: there is no table; name one with {nodes}"))
+	}
 	if o.Missing != "" && o.Features == "" && o.Nodes == "" && !o.OwnNodes {
 		errs = append(errs, errors.New("{missing_features}: it goes with {node_features} and {nodes}, which may lack some"))
 	}
@@ -142,7 +165,7 @@ func (o *Options) Validate() error {
 	case o.Count > 0 && o.IDType == "text":
 		errs = append(errs, errors.New("{node_count} and {id_type} text: counted nodes have the ids from 0 on; leave one of them out"))
 	}
-	if o.Features != "" && o.IDType == "text" {
+	if o.Features != "" && o.featureArray() == "" && o.IDType == "text" {
 		errs = append(errs, errors.New("{node_features} and {id_type} text: the map is from integers; choose one of them"))
 	}
 	if len(o.Columns) > 0 && o.Features != "" {

@@ -38,6 +38,7 @@ type Source struct {
 	types    *classes // of events
 	made     *Made    // the form of a graph that another reader opened; nil: tables in files
 	features *featureMap
+	array    *featureArray
 	ids      []int64 // of the nodes that edges name, ascending, for the map of features; nil when they are 0…n-1
 	nodes    int64
 	schema   *ingest.Schema // nil until the first call of Schema
@@ -87,7 +88,10 @@ func (s *Source) open() (err error) {
 		s.text = s.text || s.o.IDType != "int" && s.table.text
 		s.table.text, s.table.forgive = s.text, s.forgive
 	}
-	if s.o.Features != "" {
+	switch {
+	case s.o.featureArray() != "":
+		return s.openArray()
+	case s.o.Features != "":
 		if s.text {
 			return fmt.Errorf("%s: its ids are text, and {node_features} is a map from integers; if they are integers, say "+
 				"{id_type} int", s.files[0])
@@ -244,6 +248,8 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 		node.IDs, node.Gathered = ingest.TextIDs, true
 	case s.o.Count > 0:
 		node.Count = s.o.Count
+	case s.array != nil:
+		node.Count = s.array.Len()
 	case s.features != nil:
 		if node.Count, to.Edges, err = s.gather(ctx); err != nil {
 			return nil, err
@@ -274,6 +280,13 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 		}
 	}
 	s.nodes = node.Count
+	if s.array != nil {
+		if err := s.settleArray(ctx); err != nil {
+			return nil, err
+		}
+		schema.Tables = []ingest.Table{{Name: "feat", NodeType: "node", Dim: s.array.Dim()}}
+		schema.Skipped = append(schema.Skipped, s.array.notes()...)
+	}
 	schema.Relations = []ingest.Relation{to}
 	if s.features != nil {
 		if err := s.features.scan(ctx); err != nil {
@@ -306,6 +319,8 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 // Describe returns the names of the feature columns, in the order of the schema: nodes, then edges.
 func (s *Source) Describe() (d ingest.Description) {
 	switch {
+	case s.array != nil:
+		d.Tables = append(d.Tables, build.Unnamed(s.array.Key(), s.array.Dim()))
 	case s.features != nil && s.features.dim > 0:
 		d.Tables = append(d.Tables, build.Unnamed(filepath.Base(s.features.path), s.features.dim))
 	case s.features == nil && s.table != nil && len(s.table.features) > 0:
@@ -336,7 +351,11 @@ func (s *Source) Describe() (d ingest.Description) {
 // paths are all files that are read.
 func (s *Source) paths() []string {
 	paths := slices.Clone(s.files)
-	for _, p := range []string{s.o.Nodes, s.o.Features} {
+	features := s.o.Features
+	if path := s.o.featureArray(); path != "" {
+		features = path
+	}
+	for _, p := range []string{s.o.Nodes, features} {
 		if p != "" {
 			paths = append(paths, p)
 		}
@@ -457,6 +476,9 @@ func (s *Source) Rows(ctx context.Context, i int, emit func(ingest.RowChunk) err
 	if s.schema.Tables[i].Relation != "" {
 		return s.edgeRows(ctx, emit)
 	}
+	if s.array != nil {
+		return s.array.emit(ctx, s.nodes, emit)
+	}
 	if s.features != nil {
 		dim := int64(s.schema.Tables[i].Dim)
 		return s.mappedRows(ctx, max(ingest.ChunkBytes/4/dim, 1), dim, emit)
@@ -541,10 +563,21 @@ func (s *Source) MissingRows(table int) int64 {
 	if s.schema.Tables[table].Relation != "" {
 		return 0
 	}
-	if s.features != nil {
+	switch {
+	case s.array != nil:
+		return 0
+	case s.features != nil:
 		return s.features.missing
 	}
 	return s.table.bare
+}
+
+// Close closes the file of features.
+func (s *Source) Close() error {
+	if s.array == nil {
+		return nil
+	}
+	return s.array.Close()
 }
 
 // Remarks returns the assumptions that the last reading of the edges made.
