@@ -2,12 +2,12 @@ package triples
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/lines"
@@ -23,17 +23,29 @@ type dictionary struct {
 	of   map[string]string // names by ids
 }
 
-// dictionaryFiles are the names of such files, of entities and of relations, in pairs. nameFirst
-// says that the name comes before the id, as OpenKE has it.
+// dictionaryFiles are the names of such files, of entities and of relations, in pairs; the files
+// may be compressed. nameFirst says that the name comes before the id, unless a header says
+// otherwise.
 var dictionaryFiles = []struct {
 	entities, relations string
 	nameFirst           bool
 }{
-	{"entities.dict", "relations.dict", false},       // DGL-KE, RotatE
-	{"entity2id.txt", "relation2id.txt", true},       // OpenKE, KB2E
-	{"entity_ids.del", "relation_ids.del", false},    // LibKGE
-	{"entities.tsv", "relations.tsv", false},         // DGL-KE, as it writes them
-	{"entity_to_id.tsv", "relation_to_id.tsv", true}, // PyKEEN
+	{"entities.dict", "relations.dict", false},        // DGL-KE, RotatE
+	{"entity2id.txt", "relation2id.txt", true},        // OpenKE, KB2E
+	{"entity_ids.del", "relation_ids.del", false},     // LibKGE
+	{"entities.tsv", "relations.tsv", false},          // DGL-KE, as it writes them
+	{"entity_to_id.tsv", "relation_to_id.tsv", false}, // PyKEEN
+}
+
+// findFile returns the path of a file in a folder, compressed or not; "" if there is none.
+func findFile(folder, name string) string {
+	for _, end := range []string{"", ".gz", ".zst"} {
+		path := filepath.Join(folder, name+end)
+		if info, err := os.Stat(path); err == nil && !info.IsDir() {
+			return path
+		}
+	}
+	return ""
 }
 
 // openDictionaries reads the dictionaries beside the triples, if the triples are of ids.
@@ -43,11 +55,11 @@ func (s *Source) openDictionaries() error {
 		return nil
 	}
 	for _, f := range dictionaryFiles {
-		paths := [2]string{filepath.Join(s.path, f.entities), filepath.Join(s.path, f.relations)}
-		if _, err := os.Stat(paths[0]); err != nil {
+		paths := [2]string{findFile(s.path, f.entities), findFile(s.path, f.relations)}
+		if paths[0] == "" {
 			continue
 		}
-		if _, err := os.Stat(paths[1]); err != nil {
+		if paths[1] == "" {
 			return fmt.Errorf("%s: there is %s, and no %s beside it", s.path, f.entities, f.relations)
 		}
 		first, err := s.firstTriple()
@@ -64,7 +76,8 @@ func (s *Source) openDictionaries() error {
 			if entities.has(head) { // the triples have the names
 				return nil
 			}
-			return fmt.Errorf("%s: the first triple has the head %q, which is neither an id nor a name in %s", s.files[0].path, head, f.entities)
+			return fmt.Errorf("%s: the first triple has the head %q, which is neither an id nor a name in %s",
+				s.files[0].path, lines.Clip(first.head), filepath.Base(paths[0]))
 		}
 		relations, err := readDictionary(paths[1], f.nameFirst, &room)
 		if err != nil {
@@ -74,7 +87,8 @@ func (s *Source) openDictionaries() error {
 		return nil
 	}
 	if s.files[0].ids {
-		return fmt.Errorf("%s: its triples are of ids, and no entity2id.txt or entity_ids.del beside them has the names", s.files[0].path)
+		return fmt.Errorf("%s: its triples are of ids, and no entity2id.txt, entity_ids.del or entity_to_id.tsv beside them has the names",
+			s.files[0].path)
 	}
 	return nil
 }
@@ -96,7 +110,6 @@ func (s *Source) firstTriple() (*triple, error) {
 	}
 	defer in.Close()
 	p := s.parserOf(in, &s.files[0])
-	p.left = nil
 	t, err := p.next()
 	if err != nil || t == nil {
 		return nil, err
@@ -104,8 +117,8 @@ func (s *Source) firstTriple() (*triple, error) {
 	return &triple{head: bytes.Clone(t.head)}, nil
 }
 
-// readDictionary reads ids and names, a pair a line, perhaps after a line with their number. Texts
-// take from room.
+// readDictionary reads ids and names, a pair a line, perhaps after a line with their number or a
+// header. It subtracts the memory of the texts from room.
 func readDictionary(path string, nameFirst bool, room *int64) (*dictionary, error) {
 	in, err := lines.Open(path)
 	if err != nil {
@@ -147,12 +160,13 @@ func parseDictionary(in *lines.Scanner, path string, nameFirst bool, room *int64
 		if len(cells) != 2 {
 			return nil, in.Errorf("found %d columns; a dictionary has an id and a name, between tabs", len(cells))
 		}
+		if at := headerID(cells); !begun && at >= 0 {
+			nameFirst = at == 1
+			continue
+		}
 		id, name := string(cells[0]), string(cells[1])
 		if nameFirst {
 			id, name = name, id
-		}
-		if !begun && nameFirst && name == "label" && id == "id" || !begun && !nameFirst && id == "id" { // a header
-			continue
 		}
 		if n, err := strconv.ParseInt(id, 10, 64); err != nil || n < 0 || strconv.FormatInt(n, 10) != id {
 			return nil, in.Errorf("%q is no id; ids are whole numbers from 0 on", lines.Clip([]byte(id)))
@@ -172,10 +186,28 @@ func parseDictionary(in *lines.Scanner, path string, nameFirst bool, room *int64
 		}
 		d.of[id], names[name] = name, true
 	}
+	if len(d.of) == 0 {
+		return nil, fmt.Errorf("%s: it has no id and no name; is the file complete?", path)
+	}
 	if said >= 0 && said != int64(len(d.of)) {
 		return nil, in.Errorf("the first line says %d names, and there are %d; is the file complete?", said, len(d.of))
 	}
 	return d, nil
+}
+
+// headerID returns the column of ids that a header names, as in "id	label"; -1 if cells are an id
+// and a name.
+func headerID(cells [][]byte) int {
+	at := -1
+	for i, c := range cells {
+		if len(c) > 0 && c[0] >= '0' && c[0] <= '9' {
+			return -1
+		}
+		if strings.EqualFold(string(c), "id") {
+			at = i
+		}
+	}
+	return at
 }
 
 // translate puts names in the place of the ids of a triple.
@@ -210,74 +242,4 @@ func (s *Source) parserOf(in *lines.Scanner, f *file) parser {
 		p.layout = tailsSnd
 	}
 	return p
-}
-
-// findUnseen finds the entities that no training triple has, and adds a remark that counts the
-// held-out triples with such an entity. It holds the entities in memory meanwhile, and gives up if
-// they take more than a sixteenth of the memory.
-func (s *Source) findUnseen(ctx context.Context) error {
-	s.unseen = nil
-	for i := range s.files {
-		if p := s.parserOf(nil, &s.files[i]); !p.nt {
-			if err := s.remarkHeader(&s.files[i]); err != nil {
-				return err
-			}
-		}
-	}
-	if !s.parted {
-		return nil
-	}
-	seen, unseen, count, room := map[string]bool{}, map[string]bool{}, 0, s.o.Memory/16
-	keep := s.o.Unseen
-	s.o.Unseen = UnseenKeep // nothing is dropped while looking
-	defer func() { s.o.Unseen = keep }()
-	err := s.each(ctx, func(f int, t *triple) error {
-		lacks := false
-		for _, name := range [][]byte{t.head, t.tail} {
-			if seen[string(name)] || room < 0 {
-				continue
-			}
-			if s.files[f].part != ingest.Train {
-				unseen[string(name)], lacks = true, true
-				continue
-			}
-			seen[string(name)] = true
-			room -= int64(len(name)) + 64
-		}
-		if lacks {
-			count++
-		}
-		return nil
-	})
-	switch {
-	case err != nil || count == 0 && room >= 0:
-		return err
-	case room < 0 && keep == UnseenDrop:
-		return fmt.Errorf("{unseen} drop: the entities of %s take more than a sixteenth of {memory}; give it more", s.path)
-	case room < 0:
-		s.remarks = append(s.remarks, "entities that training triples lack were not counted, for want of {memory}")
-		return nil
-	}
-	what := "they are kept, and nothing is learnt of them; {unseen} drop leaves them out"
-	if keep == UnseenDrop {
-		what = "{unseen} drop leaves them out"
-	}
-	s.unseen = unseen
-	s.remarks = append(s.remarks, fmt.Sprintf("%d held-out triples have an entity that no training triple has, %d entities in all: %s", count, len(unseen), what))
-	return nil
-}
-
-// remarkHeader remarks on a header that is left out.
-func (s *Source) remarkHeader(f *file) error {
-	in, err := lines.Open(f.path)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	p := s.parserOf(in, f)
-	p.left = func(header string) {
-		s.remarks = append(s.remarks, fmt.Sprintf("%s: line 1, %q, names columns and is left out; {header} no reads it as a triple", f.path, header))
-	}
-	_, err = p.next()
-	return err
 }

@@ -36,9 +36,11 @@ var ways = []struct {
 	ids     bool
 	counted bool
 }{
-	{[3][]string{{"train"}, {"valid", "validation", "dev"}, {"test"}}, []string{".txt", ".tsv", ".nt"}, false, false},
-	{[3][]string{{"train2id"}, {"valid2id"}, {"test2id"}}, []string{".txt"}, true, true},       // OpenKE
-	{[3][]string{{"train"}, {"valid", "validation"}, {"test"}}, []string{".del"}, true, false}, // LibKGE
+	{stems: [3][]string{{"train"}, {"valid", "validation", "dev"}, {"test"}}, kinds: []string{".txt", ".tsv", ".nt"}},
+	// OpenKE, LibKGE, PyKEEN
+	{[3][]string{{"train2id"}, {"valid2id"}, {"test2id"}}, []string{".txt"}, true, true},
+	{[3][]string{{"train"}, {"valid", "validation"}, {"test"}}, []string{".del"}, true, false},
+	{[3][]string{{"numeric_triples"}}, []string{".tsv"}, true, false},
 }
 
 // findFiles finds the triples of a file or folder, and whether some of them are held out. A part

@@ -1,6 +1,7 @@
 package triples
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,13 +31,22 @@ func TestLayouts(t *testing.T) {
 			"test.tsv": "from\tby\tto\nrome\tin\teurope\n"}, Options{Header: HeaderYes}},
 		"OpenKE": {map[string]string{"train2id.txt": "2\n0 1 0\n1 2 1\n", "test2id.txt": "1\n0 2 1\n", "entity2id.txt": "3\nrome\t0\nitaly\t1\neurope\t2\n",
 			"relation2id.txt": "2\ncapital_of\t0\nin\t1\n"}, Options{}},
-		"DGL-KE":       {map[string]string{"train.tsv": "0\t0\t1\n1\t1\t2\n", "test.tsv": "0\t1\t2\n", "entities.dict": names, "relations.dict": relations}, Options{}},
-		"DGL-KE, raw":  {map[string]string{"train.tsv": "rome\tcapital_of\titaly\nitaly\tin\teurope\n", "test.tsv": "rome\tin\teurope\n", "entities.dict": names, "relations.dict": relations}, Options{}},
-		"LibKGE":       {map[string]string{"train.del": "0\t0\t1\n1\t1\t2\n", "test.del": "0\t1\t2\n", "entity_ids.del": names, "relation_ids.del": relations, "dataset.yaml": "dataset:\n"}, Options{}},
+		"DGL-KE":      {map[string]string{"train.tsv": "0\t0\t1\n1\t1\t2\n", "test.tsv": "0\t1\t2\n", "entities.dict": names, "relations.dict": relations}, Options{}},
+		"DGL-KE, raw": {map[string]string{"train.tsv": "rome\tcapital_of\titaly\nitaly\tin\teurope\n", "test.tsv": "rome\tin\teurope\n", "entities.dict": names, "relations.dict": relations}, Options{}},
+		"LibKGE":      {map[string]string{"train.del": "0\t0\t1\n1\t1\t2\n", "test.del": "0\t1\t2\n", "entity_ids.del": names, "relation_ids.del": relations, "dataset.yaml": "dataset:\n"}, Options{}},
+		"PyKEEN": {map[string]string{"numeric_triples.tsv.gz": "head\trelation\ttail\n0\t0\t1\n1\t1\t2\n", "base.pth": "PK",
+			"entity_to_id.tsv.gz": "id\tlabel\n" + names, "relation_to_id.tsv.gz": "id\tlabel\n" + relations}, Options{}},
+		"PyKEEN, names first": {map[string]string{"train.tsv": "0\t0\t1\n1\t1\t2\n", "test.tsv": "0\t1\t2\n",
+			"entity_to_id.tsv":   "label\tid\nrome\t0\nitaly\t1\neurope\t2\n",
+			"relation_to_id.tsv": "label\tid\ncapital_of\t0\nin\t1\n"}, Options{}},
 		"LibKGE, both": {map[string]string{"train.txt": "rome\tcapital_of\titaly\nitaly\tin\teurope\n", "test.txt": "rome\tin\teurope\n", "train.del": "0\t0\t1\n", "entity_ids.del": names, "relation_ids.del": relations}, Options{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, _ := sealed(t, write(t, c.files), c.o, build.Options{Features: "none"})
+			want := want
+			if name == "PyKEEN" { // it has a folder for each part
+				want = want[:2]
+			}
 			require.ElementsMatch(t, want, written(t, d))
 		})
 	}
@@ -50,6 +60,40 @@ func TestUnseen(t *testing.T) {
 	d, rep = sealed(t, dir, Options{Unseen: UnseenDrop}, build.Options{Features: "none"})
 	require.Len(t, written(t, d), 4)
 	require.Contains(t, strings.Join(rep.Notes, "\n"), "2 held-out triples have an entity that no training triple has, 2 entities in all: {unseen} drop")
+}
+
+// TestUnseenWithoutMemory: where entities do not fit in memory, none is counted, and none dropped.
+func TestUnseenWithoutMemory(t *testing.T) {
+	dir := write(t, map[string]string{"train.txt": "a r b\nb r c\n", "test.txt": "a r new\n"})
+	for room, want := range map[int64]string{
+		3 * 65: "they take more than a sixteenth of {memory}", // of the training triples, or with the held-out one
+		2 * 65: "they take more than a sixteenth of {memory}",
+		4 * 66: "1 held-out triples have an entity that no training triple has",
+	} {
+		_, rep := sealed(t, dir, Options{Memory: 16 * room}, build.Options{Features: "none"})
+		require.Contains(t, strings.Join(rep.Notes, "\n"), want)
+	}
+	src, err := Options{Memory: 16 * 2 * 65, Unseen: UnseenDrop}.Open(dir)
+	require.NoError(t, err)
+	_, err = src.Schema(t.Context())
+	require.ErrorContains(t, err, "{unseen} drop: the entities of "+dir+" take more than a sixteenth of {memory}; give it more")
+}
+
+// TestDictionaryIdentity: another dictionary makes another graph of the same triples.
+func TestDictionaryIdentity(t *testing.T) {
+	files := map[string]string{"train2id.txt": "1\n0 1 0\n", "entity2id.txt": "2\na\t0\nb\t1\n", "relation2id.txt": "1\nr\t0\n"}
+	dir := write(t, files)
+	identity := func() string {
+		src, err := Options{}.Open(dir)
+		require.NoError(t, err)
+		schema, err := src.Schema(t.Context())
+		require.NoError(t, err)
+		return schema.Identity
+	}
+	before := identity()
+	require.Equal(t, before, identity())
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "entity2id.txt"), []byte("2\naa\t0\nb\t1\n"), 0o666))
+	require.NotEqual(t, before, identity())
 }
 
 func TestOrderNoted(t *testing.T) {
@@ -80,7 +124,15 @@ func TestLayoutRefused(t *testing.T) {
 		{openKE("entity2id.txt", "2\na\tx\n"), `line 2: "x" is no id`},
 		{openKE("entity2id.txt", "2\na\t0\tc\n"), "line 2: found 3 columns; a dictionary has an id and a name"},
 		{openKE("entity2id.txt", "two\na\t0\n"), `line 1: "two" is neither the number of names nor`},
-		{map[string]string{"train2id.txt": "1\n0 1 0\n"}, "no entity2id.txt or entity_ids.del beside them has the names"},
+		{openKE("entity2id.txt", ""), "entity2id.txt: the file is empty"},
+		{openKE("entity2id.txt", "\n\n"), "entity2id.txt: it has no id and no name; is the file complete?"},
+		{openKE("entity2id.txt", "0\n"), "entity2id.txt: it has no id and no name"},
+		{openKE("relation2id.txt", " "), "relation2id.txt: it has no id and no name"},
+		{openKE("entity2id.txt", "2\na\t0\nb\t"), "entity2id.txt: line 3: found 1 columns; a dictionary has an id and a name"},
+		{openKE("entity2id.txt", "2\na\t0\n"), "entity2id.txt: line 2: the first line says 2 names, and there are 1; is the file complete?"},
+		{openKE("entity2id.txt", "a\t0\n"), `line 2, column 2: id "1" is not in entity2id.txt`},
+		{map[string]string{"numeric_triples.tsv": "0\t0\t1\n"}, "no entity2id.txt, entity_ids.del or entity_to_id.tsv beside"},
+		{map[string]string{"train2id.txt": "1\n0 1 0\n"}, "no entity2id.txt, entity_ids.del or entity_to_id.tsv beside them has the names"},
 		{map[string]string{"train2id.txt": "1\n0 1 0\n", "entity2id.txt": entities}, "there is entity2id.txt, and no relation2id.txt beside it"},
 		{map[string]string{"train.txt": "x r y\n", "entities.dict": "0\ta\n", "relations.dict": "0\tr\n"}, `the head "x", which is neither an id nor a name in entities.dict`},
 		{map[string]string{"train.txt": "a r b 1\n"}, "line 1: found 4 columns; a triple has three, head, relation and tail, between tabs or blanks; {columns} names them"},

@@ -93,9 +93,9 @@ type Source struct {
 	labels    *labels
 	kept      *kept // nil: there are too many
 	dictionaries
-	unseen  map[string]bool // entities that held-out triples alone have
-	remarks []string
-	schema  *ingest.Schema // nil until the first call of Schema
+	newcomers *newcomers // nil: no triple is held out
+	remarks   []string
+	schema    *ingest.Schema // nil until the first call of Schema
 }
 
 var _ ingest.Source = (*Source)(nil)
@@ -152,11 +152,14 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 	if err := s.openDictionaries(); err != nil {
 		return nil, err
 	}
-	if err := s.findUnseen(ctx); err != nil {
-		return nil, err
+	if s.newcomers = nil; s.parted {
+		s.newcomers = &newcomers{seen: map[string]bool{}, names: map[string]bool{}, room: s.o.Memory / 16}
 	}
 	tails, triples := map[string]bool{}, int64(0)
 	err := s.each(ctx, func(f int, t *triple) error {
+		if s.newcomers != nil && s.newcomers.look(t, s.files[f].part) && s.o.Unseen == UnseenDrop {
+			return nil
+		}
 		if t.literal {
 			literals++
 			if s.o.Literals == LiteralsDrop {
@@ -183,6 +186,15 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.newcomers != nil {
+		remark, err := s.newcomers.remark(s.path, s.o.Unseen)
+		if err != nil {
+			return nil, err
+		}
+		if s.newcomers.seen = nil; remark != "" {
+			s.remarks = append(s.remarks, remark)
+		}
+	}
 	s.relations = slices.Sorted(maps.Keys(counts))
 	if n := len(counts); len(s.o.Columns) == 0 && !s.files[0].nt && n > 2 && 2*int64(n) > triples && len(tails) < n {
 		s.remarks = append(s.remarks, fmt.Sprintf("%d triples have %d relations and %d tails, so the third column looks like the relation: "+
@@ -207,6 +219,9 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 	paths := []string{}
 	for _, f := range s.files {
 		paths = append(paths, f.path)
+	}
+	if s.entities != nil {
+		paths = append(paths, s.entities.path, s.dictionaries.relations.path)
 	}
 	if known != nil {
 		if s.labels, err = s.readLabels(ctx, known); err != nil {
@@ -278,23 +293,30 @@ func (s *Source) words() []string {
 	return words
 }
 
-// each visits all triples, file by file.
+// each visits all triples, file by file, and remarks on headers that are left out.
 func (s *Source) each(ctx context.Context, visit func(file int, t *triple) error) error {
 	for i := range s.files {
-		if err := s.eachIn(ctx, &s.files[i], func(t *triple) error { return visit(i, t) }); err != nil {
+		f := &s.files[i]
+		left := func(header string) {
+			s.remarks = append(s.remarks, fmt.Sprintf(
+				"%s: line 1, %q, names columns and is left out; {header} no reads it as a triple", f.path, header))
+		}
+		if err := s.eachIn(ctx, f, left, func(t *triple) error { return visit(i, t) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Source) eachIn(ctx context.Context, f *file, visit func(t *triple) error) error {
+// eachIn visits the triples of a file. left is told of a header that is left out.
+func (s *Source) eachIn(ctx context.Context, f *file, left func(string), visit func(t *triple) error) error {
 	in, err := lines.Open(f.path)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
 	p := s.parserOf(in, f)
+	p.left = left
 	for n := 0; ; n++ {
 		if n%checkEvery == 0 && ctx.Err() != nil {
 			return fmt.Errorf("%s: %w", f.path, ctx.Err())
@@ -305,9 +327,6 @@ func (s *Source) eachIn(ctx context.Context, f *file, visit func(t *triple) erro
 		}
 		if err := s.dictionaries.translate(&p, t); err != nil {
 			return err
-		}
-		if f.part != ingest.Train && s.o.Unseen == UnseenDrop && (s.unseen[string(t.head)] || s.unseen[string(t.tail)]) {
-			continue
 		}
 		if err := visit(t); err != nil {
 			return err
@@ -337,8 +356,8 @@ func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeC
 		if s.kept != nil {
 			err = s.kept.each(name, i, add)
 		} else {
-			err = s.eachIn(ctx, f, func(t *triple) error {
-				if string(t.relation) != name || t.literal && s.o.Literals == LiteralsDrop {
+			err = s.eachIn(ctx, f, nil, func(t *triple) error {
+				if string(t.relation) != name || t.literal && s.o.Literals == LiteralsDrop || s.drops(t, f.part) {
 					return nil
 				}
 				return add(t.head, t.tail)
@@ -349,6 +368,12 @@ func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeC
 		}
 	}
 	return out.Flush()
+}
+
+// drops reports whether a triple is left out for an entity that training triples lack.
+func (s *Source) drops(t *triple, part ingest.Part) bool {
+	return part != ingest.Train && s.o.Unseen == UnseenDrop &&
+		(s.newcomers.names[string(t.head)] || s.newcomers.names[string(t.tail)])
 }
 
 // NodeIDs streams the entities, in the order in which triples name them first.
