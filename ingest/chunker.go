@@ -9,7 +9,8 @@ import (
 const ChunkRows = ChunkBytes / 16
 
 // Chunker cuts the rows of a section into chunks as [Source] wants them, for formats whose rows
-// come one by one. For each row call In with its file, append the row to Chunk, and call Added.
+// come one by one. For each row call In with its file, Line if it has one, append the row to Chunk,
+// and call Added.
 // Call Flush after the last row. The Chunker sets First. A chunk is lent to emit. One goroutine
 // uses a Chunker.
 type Chunker[C any, P chunk[C]] struct {
@@ -43,6 +44,9 @@ func (k *Chunker[C, P]) In(file string) error {
 	return err
 }
 
+// Line notes that the next row is on a line of its file, from 1.
+func (k *Chunker[C, P]) Line(line int64) { P(&k.Chunk).place().Lines.Add(k.rows, line) }
+
 // Added counts a row that was appended to the chunk, and emits a full chunk.
 func (k *Chunker[C, P]) Added() error {
 	if k.rows++; k.rows < ChunkRows && !P(&k.Chunk).full(k.rows) {
@@ -58,7 +62,9 @@ func (k *Chunker[C, P]) Flush() error {
 	}
 	err := k.emit(k.Chunk)
 	c := P(&k.Chunk)
-	c.place().First += int64(k.rows)
+	p := c.place()
+	p.First += int64(k.rows)
+	p.Lines.runs = p.Lines.runs[:0]
 	c.reset()
 	k.rows = 0
 	return err

@@ -229,12 +229,6 @@ const (
 
 func (p Part) String() string { return [...]string{"train", "valid", "test"}[p] }
 
-// Place is the origin of a chunk, for messages: row First+i of File is the chunk's i-th.
-type Place struct {
-	File  string
-	First int64 // number of the chunk's first row in its section, from 0
-}
-
 // Texts holds texts one behind the other: the i-th ends before Bytes[Ends[i]].
 type Texts struct {
 	Bytes []byte

@@ -442,7 +442,7 @@ func TestTrap11Counts(t *testing.T) {
 	defer src.Close()
 	_, err = build.Build(context.Background(), src, filepath.Join(t.TempDir(), "x.gnn"), build.Options{Features: "degree"})
 	require.ErrorContains(t, err, path+": edges")
-	require.ErrorContains(t, err, "edge 3 (counting from 0)")
+	require.ErrorContains(t, err, "edge 4 (counting from 1)")
 	require.ErrorContains(t, err, "3 is not one of the 3 nodes")
 	for want, b := range map[string][]byte{
 		"edges: row 1: -1 is no id (0 to 4294967294 are)":               arr("<i8", false, []int{3, 2}, []int64{0, 1, 1, -1, 2, 2}),

@@ -174,7 +174,7 @@ func (b *builder) readIDs(ctx context.Context, i int) error {
 				int8 = idText(int8, c.IDs[k])
 				text = int8
 			} else if text = c.Texts.At(k); len(text) == 0 || len(text) > ingest.MaxIDBytes {
-				return fmt.Errorf("%s: row %d (counting from 0): an id of %d bytes; ids have 1 to %d", c.File, c.First+int64(k), len(text), ingest.MaxIDBytes)
+				return fmt.Errorf("%s: an id of %d bytes; ids have 1 to %d", c.Row(k), len(text), ingest.MaxIDBytes)
 			}
 			h := d.hash(text)
 			putHash(entry[:], h)

@@ -143,7 +143,7 @@ func TestIDsAtTheLimits(t *testing.T) {
 				}
 				_, err := Build(context.Background(), f, "x.gnn", Options{Features: "degree", FS: vfs.NewMem()})
 				if gathered {
-					require.ErrorContains(t, err, "edge.csv: edge 2 (counting from 0): source has ")
+					require.ErrorContains(t, err, "edge.csv: edge 3 (counting from 1): source has ")
 				} else {
 					require.ErrorContains(t, err, "ids.csv: row 4 (counting from 0): an id of ")
 				}

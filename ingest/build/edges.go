@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/gnnstore/gnnstore/ingest"
@@ -414,6 +415,14 @@ func (b *builder) readRelation(ctx context.Context, i int) error {
 	return sinks.close(rel, err)
 }
 
+// row is the word for an edge in messages.
+func (f *edgeForm) row() string {
+	if f.Stream != nil {
+		return "event"
+	}
+	return "edge"
+}
+
 // unknownEnd is the error of edge k of a chunk, one of whose ends is no row; nil when it may be
 // passed over.
 func (b *builder) unknownEnd(form *edgeForm, c *ingest.EdgeChunk, k int) error {
@@ -421,14 +430,23 @@ func (b *builder) unknownEnd(form *edgeForm, c *ingest.EdgeChunk, k int) error {
 	if id >= 0 && id < int64(n.count) {
 		end, n, id = "destination", form.dst, c.Dst[k]
 	}
-	err := fmt.Errorf("%s: edge %d (counting from 0): %s %s", c.File, c.First+int64(k), end, n.unknown(fmt.Sprint(id)))
+	err := fmt.Errorf("%s: %s %s", c.Edge(k, form.row()), end, n.unknown(fmt.Sprint(id)))
 	return b.skip(err)
+}
+
+// offerSkip adds to the error of a bad edge how to leave it out.
+func offerSkip(err error) error {
+	sep := ";"
+	if strings.HasSuffix(err.Error(), "?") {
+		sep = ""
+	}
+	return fmt.Errorf("%w%s {skip_bad} N passes over up to N such edges", err, sep)
 }
 
 // skip counts a bad edge. It returns err once Options.SkipBad edges were passed over.
 func (b *builder) skip(err error) error {
 	if b.SkipBad == 0 {
-		return err
+		return offerSkip(err)
 	}
 	if b.state.Skipped >= b.SkipBad {
 		return fmt.Errorf("%w; %d bad edges were passed over before it, which is all that {skip_bad} allows", err, b.state.Skipped)

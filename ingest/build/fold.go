@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
@@ -344,31 +345,18 @@ func (b *builder) explain(ctx context.Context, err error) error {
 	}
 	i := b.schema.Relation(u.relation)
 	r := b.schema.Relations[i]
-	var names [2]string
-	file := ""
-	var int8 []byte
-	end := func(n *nodes, ids []int64, texts *ingest.Texts, k int) string {
-		if n.kind == ingest.RowIDs {
-			return fmt.Sprint(ids[k])
-		}
-		return n.display(n.textOf(ids, texts, k, &int8))
+	first, err := b.edgeAt(ctx, i, u.first)
+	if err != nil {
+		return err
 	}
-	rerr := b.src.Edges(ctx, i, func(c ingest.EdgeChunk) error {
-		for at, n := range []uint64{u.first, u.second} {
-			if k := int64(n) - c.First; k >= 0 && k < int64(c.Len()) {
-				names[at] = fmt.Sprintf("%d (%s to %s)", n, end(b.typeOf(r.Src), c.Src, &c.SrcTexts, int(k)), end(b.typeOf(r.Dst), c.Dst, &c.DstTexts, int(k)))
-				file = c.File
-			}
-		}
-		if names[0] != "" && names[1] != "" {
-			return errFound
-		}
-		return ctx.Err()
-	})
-	if rerr != nil && !errors.Is(rerr, errFound) {
-		return rerr
+	second, err := b.edgeAt(ctx, i, u.second)
+	if err != nil {
+		return err
 	}
-	two := fmt.Sprintf("%s: edges %s and %s, counting from 0, become one", file, names[0], names[1])
+	if file, place, ok := strings.Cut(first, ": "); ok && strings.HasPrefix(second, file+": ") {
+		first, second = file+": "+place, strings.TrimPrefix(second, file+": ")
+	}
+	two := fmt.Sprintf("%s, and %s, become one", first, second)
 	switch {
 	case u.why != "":
 		return fmt.Errorf("%s, and %s; choose another {duplicates}, or keep the column as f32 or i64", two, u.why)
@@ -390,3 +378,29 @@ func (b *builder) explain(ctx context.Context, err error) error {
 }
 
 var errFound = errors.New("found")
+
+// edgeAt returns the place of edge number n of relation i as read, and its ends.
+func (b *builder) edgeAt(ctx context.Context, i int, n uint64) (place string, err error) {
+	f := b.form(i)
+	var int8 []byte
+	end := func(n *nodes, ids []int64, texts *ingest.Texts, k int) string {
+		if n.kind == ingest.RowIDs {
+			return fmt.Sprint(ids[k])
+		}
+		return n.display(n.textOf(ids, texts, k, &int8))
+	}
+	err = b.src.Edges(ctx, i, func(c ingest.EdgeChunk) error {
+		if k := int(int64(n) - c.First); k >= 0 && k < c.Len() {
+			place = fmt.Sprintf("%s, %s to %s", c.Edge(k, f.row()), end(f.src, c.Src, &c.SrcTexts, k), end(f.dst, c.Dst, &c.DstTexts, k))
+			return errFound
+		}
+		return ctx.Err()
+	})
+	switch {
+	case errors.Is(err, errFound):
+		return place, nil
+	case err == nil:
+		err = fmt.Errorf("relation %s: edge %d is not there in another reading; did the source change?", f.Key(), n+1)
+	}
+	return "", err
+}

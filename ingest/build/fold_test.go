@@ -49,7 +49,7 @@ func storedWeights(d *store.Dataset) map[[2]int64]float32 {
 	return all
 }
 
-// TestJoinedValues: each rule keeps what it says, and both directions of an undirected edge agree.
+// TestJoinedValues: each rule makes its value, and both directions of an undirected edge agree.
 func TestJoinedValues(t *testing.T) {
 	edges := [][2]int64{{0, 1}, {1, 0}, {0, 1}, {2, 1}, {3, 3}, {3, 3}, {2, 0}}
 	weights := []float32{3, 8, 4, 0.5, -1, -2, 7}
@@ -110,8 +110,8 @@ func TestJoinedManyTimes(t *testing.T) {
 	}
 }
 
-// TestUnequalValues: values that differ are no one's guess. The error names both edges, both values
-// and each answer.
+// TestUnequalValues: merging edges with different values is refused. The error names both edges,
+// both values, and each rule that would settle it.
 func TestUnequalValues(t *testing.T) {
 	pair, back := [][2]int64{{0, 1}, {2, 1}, {0, 1}}, [][2]int64{{0, 1}, {2, 1}, {1, 0}}
 	table := func(f *fake) *fake {
@@ -131,15 +131,15 @@ func TestUnequalValues(t *testing.T) {
 		{weighed(3, pair, []float32{1, 2, 1}, nil), merge, ""},
 		{weighed(3, back, []float32{1, 2, 1}, nil), both, ""},
 		{weighed(3, back, []float32{1, 2, 9}, nil), merge, ""},
-		{weighed(3, pair, []float32{1, 2, 9}, nil), merge, "edge.csv: edges 0 (0 to 1) and 2 (0 to 1), counting from 0, become one, and differ in weight, 1 and 9: " +
+		{weighed(3, pair, []float32{1, 2, 9}, nil), merge, "edge.csv: edge 1 (counting from 1), 0 to 1, and edge 3 (counting from 1), 0 to 1, become one, and differ in weight, 1 and 9: " +
 			"say what it becomes, by {duplicates} first, sum, max or mean, and {duplicates} keep keeps both edges"},
-		{weighed(3, back, []float32{1, 2, 9}, nil), both, "edge.csv: edges 0 (0 to 1) and 2 (1 to 0), counting from 0, become one, and differ in weight, 1 and 9: " +
+		{weighed(3, back, []float32{1, 2, 9}, nil), both, "edge.csv: edge 1 (counting from 1), 0 to 1, and edge 3 (counting from 1), 1 to 0, become one, and differ in weight, 1 and 9: " +
 			"say what it becomes, by {duplicates} first, sum, max or mean"},
-		{weighed(3, pair, []float32{1, 2, 1}, []int32{1, 2, -3}), merge, "edge.csv: edges 0 (0 to 1) and 2 (0 to 1), counting from 0, become one, and differ in times, 1 and -3: " +
+		{weighed(3, pair, []float32{1, 2, 1}, []int32{1, 2, -3}), merge, "edge.csv: edge 1 (counting from 1), 0 to 1, and edge 3 (counting from 1), 0 to 1, become one, and differ in times, 1 and -3: " +
 			"say what it becomes, by {duplicates} first, sum or max, and {duplicates} keep keeps both edges"},
-		{texts, both, "edge.csv: edges 0 (\"a\" to \"b\") and 2 (\"b\" to \"a\"), counting from 0, become one, and differ in weight, 1 and 3: " +
+		{texts, both, "edge.csv: edge 1 (counting from 1), \"a\" to \"b\", and edge 3 (counting from 1), \"b\" to \"a\", become one, and differ in weight, 1 and 3: " +
 			"say what it becomes, by {duplicates} first, sum, max or mean"},
-		{table(weighed(3, pair, []float32{1, 2, 1}, nil)), merge, "edge.csv: edges 0 (0 to 1) and 2 (0 to 1), counting from 0, become one, and each has its own features: " +
+		{table(weighed(3, pair, []float32{1, 2, 1}, nil)), merge, "edge.csv: edge 1 (counting from 1), 0 to 1, and edge 3 (counting from 1), 0 to 1, become one, and each has its own features: " +
 			"{duplicates} first keeps the features of the first, {duplicates} keep keeps all edges"},
 		{table(weighed(3, back, []float32{1, 2, 1}, nil)), both, ""}, // each direction keeps its own
 		{table(weighed(3, pair, []float32{1, 2, 1}, nil)), rule(DuplicatesFirst), ""},
@@ -147,9 +147,9 @@ func TestUnequalValues(t *testing.T) {
 			"choose first, which keeps the row of the first edge, or keep"},
 		{weighed(3, pair, []float32{1, 2, 1}, []int32{1, 2, 3}), rule(DuplicatesMean), "{duplicates} mean: column times of relation node__to__node has integers (i32), whose mean may be none; " +
 			"keep it as f32, or choose sum, max or first"},
-		{weighed(3, pair, []float32{1, 2, 1}, []int32{math.MaxInt32, 2, 3}), rule(DuplicatesSum), "edge.csv: edges 0 (0 to 1) and 2 (0 to 1), counting from 0, become one, and " +
+		{weighed(3, pair, []float32{1, 2, 1}, []int32{math.MaxInt32, 2, 3}), rule(DuplicatesSum), "edge.csv: edge 1 (counting from 1), 0 to 1, and edge 3 (counting from 1), 0 to 1, become one, and " +
 			"the sum of times is beyond i32; choose another {duplicates}, or keep the column as f32 or i64"},
-		{weighed(3, pair, []float32{math.MaxFloat32, 2, math.MaxFloat32}, nil), rule(DuplicatesSum), "edge.csv: edges 0 (0 to 1) and 2 (0 to 1), counting from 0, become one, and " +
+		{weighed(3, pair, []float32{math.MaxFloat32, 2, math.MaxFloat32}, nil), rule(DuplicatesSum), "edge.csv: edge 1 (counting from 1), 0 to 1, and edge 3 (counting from 1), 0 to 1, become one, and " +
 			"the sum of weight is beyond f32; choose another {duplicates}, or keep the column as f32 or i64"},
 	} {
 		for _, small := range []hooks{{}, tiny} {

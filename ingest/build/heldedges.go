@@ -127,7 +127,7 @@ func (h *heldWriter) ids(slot int, n *nodes, c *ingest.HeldChunk, rows []int64, 
 	stored, out := n.storedIDs(), h.stored[slot][:0]
 	for k, row := range rows {
 		if row < 0 || row >= int64(n.count) {
-			return nil, fmt.Errorf("%s: row %d (counting from 0): %s %s", c.File, c.First+int64(k/width), what, n.unknown(fmt.Sprint(row)))
+			return nil, fmt.Errorf("%s: %s %s", c.Row(k/width), what, n.unknown(fmt.Sprint(row)))
 		}
 		out = append(out, storedID(stored, uint32(row)))
 	}
@@ -229,7 +229,7 @@ func (o *ownNegatives) has(key uint64) bool {
 
 func (o *ownNegatives) found(c *ingest.HeldChunk, k int) {
 	if o.n++; o.n == 1 {
-		o.first = fmt.Sprintf("%s: row %d (counting from 0)", c.File, c.First+int64(k))
+		o.first = c.Row(k)
 	}
 }
 

@@ -165,7 +165,7 @@ func (b *builder) readKeyed(ctx context.Context, i int) error {
 					}
 					bad = true
 					rel.Report.Skipped++
-					return b.skip(fmt.Errorf("%s: edge %d (counting from 0): %s %s", c.File, c.First+int64(k), name, what))
+					return b.skip(fmt.Errorf("%s: %s %s", c.Edge(k, f.row()), name, what))
 				}
 				if n.kind == ingest.RowIDs {
 					if id := ids[k]; id < 0 || id >= int64(n.count) {
@@ -346,10 +346,10 @@ func (b *builder) resolve(ctx context.Context, i int, e end) error {
 	if u := missing.Load(); u != nil && (err == nil && b.state.FirstSkipped == "" || errors.As(err, &u)) {
 		found := b.find(ctx, u)
 		if err != nil {
-			if b.SkipBad > 0 {
-				found = fmt.Errorf("%w; %d bad edges were passed over before it, which is all that {skip_bad} allows", found, b.state.Skipped)
+			if b.SkipBad == 0 {
+				return offerSkip(found)
 			}
-			return found
+			return fmt.Errorf("%w; %d bad edges were passed over before it, which is all that {skip_bad} allows", found, b.state.Skipped)
 		}
 		b.state.FirstSkipped = found.Error()
 	}
@@ -375,7 +375,7 @@ func (b *builder) find(ctx context.Context, u *unknownID) error {
 		for k := range c.Len() {
 			text := n.textOf(ids, texts, k, &int8)
 			if d.hash(text) == u.hash {
-				found = fmt.Errorf("%s: edge %d (counting from 0): %s %s", c.File, c.First+int64(k), name, n.unknown(n.display(text)))
+				found = fmt.Errorf("%s: %s %s", c.Edge(k, f.row()), name, n.unknown(n.display(text)))
 				return found
 			}
 		}
@@ -450,7 +450,7 @@ func (b *builder) joinSplit(ctx context.Context, i int, p *partition) error {
 					}
 					text := n.display(textOf(c, k))
 					if !ok {
-						return fmt.Errorf("%s: row %d (counting from 0): node %s", c.File, place, n.unknown(text))
+						return fmt.Errorf("%s: node %s", c.Row(k), n.unknown(text))
 					}
 					return p.put(row, part, c.Place, k, text)
 				})

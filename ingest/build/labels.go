@@ -46,7 +46,7 @@ func (b *builder) eachLabel(ctx context.Context, i int, visit func(row int, valu
 				continue // counted, and refused below with both numbers
 			}
 			values := c.Values[k*width : (k+1)*width]
-			if err := checkValues(&l, c.File, row, values); err != nil {
+			if err := checkValues(&l, &c.Place, k, values); err != nil {
 				return err
 			}
 			visit(row, values)
@@ -64,31 +64,31 @@ func (b *builder) eachLabel(ctx context.Context, i int, visit func(row int, valu
 }
 
 // checkValues refuses what is no label of a row.
-func checkValues(l *ingest.Label, file string, row int, values []int32) error {
+func checkValues(l *ingest.Label, at *ingest.Place, k int, values []int32) error {
 	if l.Multi {
 		for c, x := range values {
 			if x < -1 || x > 1 {
-				return fmt.Errorf("%s: row %d, class %d (counting from 0) is %d; a node has a class (1), has it not (0), or it is missing (-1)", file, row, c, x)
+				return fmt.Errorf("%s: class %d (counting from 0) is %d; a node has a class (1), has it not (0), or it is missing (-1)", at.Row(k), c, x)
 			}
 		}
 		return nil
 	}
 	if l.Numbers {
 		if x := math.Float32frombits(uint32(values[0])); math.IsInf(float64(x), 0) {
-			return fmt.Errorf("%s: row %d (counting from 0): the number is %v for float32, or too large for it; scale the numbers down", file, row, x)
+			return fmt.Errorf("%s: the number is %v for float32, or too large for it; scale the numbers down", at.Row(k), x)
 		}
 		return nil
 	}
 	class := values[0]
 	if class < -1 {
-		return fmt.Errorf("%s: row %d (counting from 0): class %d; classes count from 0, and -1 is missing", file, row, class)
+		return fmt.Errorf("%s: class %d; classes count from 0, and -1 is missing", at.Row(k), class)
 	}
 	if l.Classes > 0 && int(class) >= l.Classes {
-		return fmt.Errorf("%s: row %d (counting from 0): class %d, and label %s has %d classes, which count from 0", file, row, class, l.Name, l.Classes)
+		return fmt.Errorf("%s: class %d, and label %s has %d classes, which count from 0", at.Row(k), class, l.Name, l.Classes)
 	}
 	if l.Classes == 0 && class >= maxInferredClass {
-		return fmt.Errorf("%s: row %d (counting from 0): class %d, and %d is the largest; the labels look like ids, not classes",
-			file, row, class, maxInferredClass-1)
+		return fmt.Errorf("%s: class %d, and %d is the largest; the labels look like ids, not classes",
+			at.Row(k), class, maxInferredClass-1)
 	}
 	return nil
 }

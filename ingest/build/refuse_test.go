@@ -44,13 +44,13 @@ func TestBuildRefuses(t *testing.T) {
 		want   string
 	}{
 		"source too large": {change: func(f *fake) { f.edges[0][4][0] = 6 },
-			want: "edge.csv: edge 4 (counting from 0): source 6 is not one of the 6 nodes of type paper, which count from 0; are the ids 1-based"},
+			want: "edge.csv: edge 5 (counting from 1): source 6 is not one of the 6 nodes of type paper, which count from 0; are the ids 1-based"},
 		"destination negative": {change: func(f *fake) { f.edges[0][7][1] = -1 },
-			want: "edge.csv: edge 7 (counting from 0): destination -1 is not one of the 6 nodes"},
+			want: "edge.csv: edge 8 (counting from 1): destination -1 is not one of the 6 nodes"},
 		"source beyond 32 bits": {change: func(f *fake) { f.edges[0][0][0] = 1 << 32 },
-			want: "edge 0 (counting from 0): source 4294967296 is not one"},
+			want: "edge 1 (counting from 1): source 4294967296 is not one"},
 		"unknown external source": {source: external, change: func(f *fake) { f.edges[0][4][0] = 3 },
-			want: "edge.csv: edge 4 (counting from 0): source 3 is not among the 6 node ids of type paper; is the node list complete?"},
+			want: "edge.csv: edge 5 (counting from 1): source 3 is not among the 6 node ids of type paper; is the node list complete?"},
 		"unknown external destination": {source: external, change: func(f *fake) { f.edges[0][4][1] = 58 },
 			want: "destination 58 is not among"},
 		"external id twice": {source: external, change: func(f *fake) { f.ids[0][5] = 17 },
@@ -108,7 +108,7 @@ func TestBuildRefuses(t *testing.T) {
 		"labels too many": {change: func(f *fake) { f.labels[0] = append(f.labels[0], 1, 1) },
 			want: "label.csv: 8 labels for the 6 nodes of type paper"},
 		"neither zero nor one": {change: func(f *fake) { multi(f); f.labels[0][7] = 2 },
-			want: "label.csv: row 3, class 1 (counting from 0) is 2"},
+			want: "label.csv: row 3 (counting from 0): class 1 (counting from 0) is 2"},
 		"multi without classes": {change: func(f *fake) { multi(f); f.schema.Labels[0].Classes = 0 }, want: "label topic: 0 classes"},
 
 		"split of an unknown node": {change: func(f *fake) { f.splits[0][ingest.Test][1] = 6 },

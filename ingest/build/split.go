@@ -287,7 +287,7 @@ func (b *builder) readSplit(ctx context.Context, i int) error {
 		err := b.eachSplitID(ctx, i, part, func(c *ingest.IDChunk, k int) error {
 			id := c.IDs[k]
 			if id < 0 || id >= int64(n.count) {
-				return fmt.Errorf("%s: row %d (counting from 0): node %s", c.File, c.First+int64(k), n.unknown(fmt.Sprint(id)))
+				return fmt.Errorf("%s: node %s", c.Row(k), n.unknown(fmt.Sprint(id)))
 			}
 			return p.put(uint32(id), part, c.Place, k, fmt.Sprint(id))
 		})
@@ -320,8 +320,8 @@ func (b *builder) eachSplitID(ctx context.Context, i int, part ingest.Part, visi
 func (p *partition) put(row uint32, part ingest.Part, at ingest.Place, k int, id string) error {
 	of := p.of.Bytes()
 	if of[row] != 0 {
-		return fmt.Errorf("%s: row %d (counting from 0): node %s is already in %v; the parts of split %s must not overlap",
-			at.File, at.First+int64(k), id, ingest.Part(of[row]-1), p.name)
+		return fmt.Errorf("%s: node %s is already in %v; the parts of split %s must not overlap",
+			at.Row(k), id, ingest.Part(of[row]-1), p.name)
 	}
 	of[row] = uint8(part) + 1
 	return nil

@@ -98,7 +98,7 @@ func (w *streamWriter) readNodeLabels(ctx context.Context, i int) (logs []extsor
 		}
 		for k, row := range c.Nodes {
 			fail := func(format string, args ...any) error {
-				return fmt.Errorf("%s: row %d (counting from 0): %w", c.File, c.First+int64(k), fmt.Errorf(format, args...))
+				return fmt.Errorf("%s: %w", c.Row(k), fmt.Errorf(format, args...))
 			}
 			switch class, t := c.Classes[k], c.Times[k]; {
 			case row < 0 || row >= int64(f.src.count):

@@ -108,7 +108,7 @@ func (s *streamState) checkTimes(r *ingest.Relation, c *ingest.EdgeChunk, last *
 	for k, bits := range times {
 		t := math.Float64frombits(bits)
 		if t-t != 0 {
-			return fmt.Errorf("%s: event %d (counting from 0): its time is %v, and times are finite numbers; mend it", c.File, c.First+int64(k), t)
+			return fmt.Errorf("%s: its time is %v, and times are finite numbers; mend it", c.Edge(k, "event"), t)
 		}
 		s.Ordered = s.Ordered && t >= *last
 		*last, times[k] = t, timeBits(t)

@@ -287,10 +287,10 @@ func TestStreamsRefuse(t *testing.T) {
 		o      Options
 		want   string
 	}{
-		{nan, streamForm{}, Options{}, "edge.csv: event 2 (counting from 0): its time is NaN"},
-		{at(math.Inf(-1)), streamForm{}, Options{}, "event 0 (counting from 0): its time is -Inf"},
+		{nan, streamForm{}, Options{}, "edge.csv: event 3 (counting from 1): its time is NaN"},
+		{at(math.Inf(-1)), streamForm{}, Options{}, "event 1 (counting from 1): its time is -Inf"},
 		{nil, streamForm{}, Options{}, "stream talks: there is no event in it"},
-		{parts, streamForm{part: true}, Options{}, "event 2 (counting from 0, as read): it is to train, and one before it in time is to test; a stream is parted by time: choose {split} time:"},
+		{parts, streamForm{part: true}, Options{}, "event 3 (counting from 1), 2 to 7: it is to train, and one before it in time is to test; a stream is parted by time: choose {split} time:"},
 		{at(1), streamForm{}, Options{Split: "given"}, "{split} given: the source has no split"},
 		{at(1), streamForm{}, Options{Split: "random:0.6/0.2/0.2"}, "it parts nodes, and the source is a stream of events"},
 		{at(1), streamForm{}, Options{Split: "time:0.6/0.2/0.1"}, "three positive shares of the time that sum to 1"},
@@ -303,7 +303,7 @@ func TestStreamsRefuse(t *testing.T) {
 		{at(1), streamForm{row: true}, Options{EdgeFeatures: "random:8"}, "{edge_features} random:8: the source has features of its events, feat"},
 		{at(1), streamForm{}, Options{EdgeFeatures: "fastrp:8"}, "features of events are made as random:D"},
 		{at(1), streamForm{}, Options{TimeScale: -1}, "{time_scale} -1: "},
-		{[]happened{{label: 1}, {label: ingest.MaxClasses}}, streamForm{labels: true}, Options{}, "stream talks: event 1 (counting from 0, as read): label 65536; labels of events are classes"},
+		{[]happened{{label: 1}, {label: ingest.MaxClasses}}, streamForm{labels: true}, Options{}, "stream talks: edge.csv: event 2 (counting from 1), 0 to 0: label 65536; labels of events are classes"},
 		{[]happened{{src: 12}}, streamForm{}, Options{}, "source 12 is not one of the 12 nodes of type user"},
 	} {
 		dir := t.TempDir()

@@ -69,6 +69,7 @@ func (b *builder) writeStream(ctx context.Context, i int) (err error) {
 		return err
 	}
 	halves, starts, err := w.writeEvents(ctx, i, keys)
+	err = b.explainEvent(ctx, i, err)
 	held, kerr := keys.close()
 	if err = cmp.Or(err, kerr); err != nil {
 		return err
@@ -183,14 +184,37 @@ func (w *streamWriter) writeEvents(ctx context.Context, i int, keys *negativeKey
 // inOrder reports whether events are numbered as they were read.
 func (r *relation) inOrder() bool { return r.Stream.Ordered && r.Report.Skipped == 0 }
 
+// badEvent is the error of one event, by its number as read.
+type badEvent struct {
+	number uint64
+	err    error
+}
+
+func (e *badEvent) Error() string { return e.err.Error() }
+func (e *badEvent) Unwrap() error { return e.err }
+
+// explainEvent adds the place of a bad event of relation i to its error, and returns other errors
+// as they are.
+func (b *builder) explainEvent(ctx context.Context, i int, err error) error {
+	var bad *badEvent
+	if !errors.As(err, &bad) {
+		return err
+	}
+	place, err := b.edgeAt(ctx, i, bad.number)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("stream %s: %s: %w", b.schema.Relations[i].Name, place, bad.err)
+}
+
 // add gathers event number n.
 func (w *streamWriter) add(e event, u, v store.NodeID, t float64, n int64) error {
 	w.sources, w.destinations, w.times = append(w.sources, u), append(w.destinations, v), append(w.times, t)
 	if w.form.Stream.Label != "" {
 		label := max(e.label(), -1)
 		if label >= ingest.MaxClasses {
-			return fmt.Errorf("stream %s: event %d (counting from 0, as read): label %d; labels of events are classes, numbers from 0 to %d: number them anew, or leave "+
-				"them out", w.form.Name, e.number(), label, ingest.MaxClasses-1)
+			return &badEvent{uint64(e.number()), fmt.Errorf("label %d; labels of events are classes, numbers from 0 to %d: "+
+				"number them anew, or leave them out", label, ingest.MaxClasses-1)}
 		}
 		w.labels = append(w.labels, label)
 		w.report.Classes = max(w.report.Classes, int(label)+1)
@@ -204,7 +228,7 @@ func (w *streamWriter) add(e event, u, v store.NodeID, t float64, n int64) error
 		part = e.part()
 	}
 	if err := w.split.add(n, t, part); err != nil {
-		return fmt.Errorf("stream %s: event %d (counting from 0, as read): %w", w.form.Name, e.number(), err)
+		return &badEvent{uint64(e.number()), err}
 	}
 	return nil
 }

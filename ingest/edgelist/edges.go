@@ -343,6 +343,9 @@ func (s *Source) eachEdgeOf(path string, forms *timeForms, out *edgeChunks) erro
 		if err != nil {
 			err = r.judge(s.forgive, err)
 		} else {
+			if r.made == "" {
+				out.Line(r.at)
+			}
 			err = out.Added()
 		}
 		if err != nil {

@@ -87,7 +87,7 @@ func TestTGLLabels(t *testing.T) {
 	for _, c := range []struct{ labels, want string }{
 		{head + "0,6,3,1,0\n", ""},
 		{head + "0,6,3,-1,0\n", "labels.csv: line 2, column 4: id -1 is negative"},
-		{head + "0,6,3,65536,0\n", "labels.csv: row 0 (counting from 0): class 65536; classes are numbers from 0 to 65535"},
+		{head + "0,6,3,65536,0\n", "labels.csv: line 2: class 65536; classes are numbers from 0 to 65535"},
 		{head + "0,-6,3,1,0\n", "labels.csv: line 2, column 2: id -6 is negative"},
 		{head + "0,6,3,1,2\n1,6,4,1,0\n", "label 1 of nodes (counting from 0, as read): it is to train, and one before it in time is to test"},
 		{head + "0,6,x,1,0\n", "labels.csv: line 2, column 3: \"x\" is not a number, as times are"},

@@ -171,7 +171,7 @@ func TestDeclaredNumber(t *testing.T) {
 
 	int64s(t, filepath.Join(dir, "scripts/test.npy"), []int64{2}, 2, 3)
 	_, err = sealed(t, dir)
-	require.ErrorContains(t, err, filepath.Join(dir, "edges.npy")+": edge 3 (counting from 0): source 5 is not one of the 5 nodes")
+	require.ErrorContains(t, err, filepath.Join(dir, "edges.npy")+": edge 4 (counting from 1): source 5 is not one of the 5 nodes")
 }
 
 // TestManyNodes: labels that are gathered in several blocks, and sections of several chunks.

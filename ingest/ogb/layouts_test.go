@@ -496,7 +496,7 @@ func TestDeclaredNodes(t *testing.T) {
 		return build.Build(context.Background(), s, filepath.Join(t.TempDir(), "x.gnn"), build.Options{Features: "degree"})
 	}
 	_, err := build(arrays{"num_nodes_list": array("<i8", "(1,)", false, []int64{2}), "node_feat": nil})
-	require.ErrorContains(t, err, "x/raw/data.npz: edge_index: edge 1 (counting from 0): source")
+	require.ErrorContains(t, err, "x/raw/data.npz: edge_index: edge 2 (counting from 1): source")
 	r, err := build(arrays{"num_nodes_list": array("<i8", "(1,)", false, []int64{9}), "node_feat": nil})
 	require.NoError(t, err)
 	require.Equal(t, int64(9), r.NodeTypes[0].Count)
