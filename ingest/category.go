@@ -52,7 +52,7 @@ func NewCategory(most int) *Category {
 	return &Category{most: most, ids: map[string]int32{}, least: math.MaxInt64}
 }
 
-// LeaveRare has Settle leave out values that were met less than least times.
+// LeaveRare makes Settle leave out values that were met fewer than least times.
 func (c *Category) LeaveRare(least int) { c.rare = int32(least) }
 
 // Len is the number of different values, once known; 0 of nil, and of classes by number that are

@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// endNames are the names of the two ends of edges in headers, as [EndName] has them: src_id,
-// FromNodeId, :START_ID.
+// endNames are the names of the two ends of edges in headers, as [EndName] writes them: src
+// for src_id, from for FromNodeId, start for :START_ID.
 var endNames = [][2]string{
 	{"src", "dst"}, {"src", "dest"}, {"source", "target"}, {"source", "destination"}, {"source", "dest"}, {"src", "target"},
 	{"from", "to"}, {"u", "v"}, {"head", "tail"}, {"start", "end"}, {"id1", "id2"}, {"node1", "node2"}, {"v1", "v2"},
@@ -16,7 +16,7 @@ var endNames = [][2]string{
 	{"citing", "cited"}, {"row", "col"},
 }
 
-// timeNames are the names of times in headers, as [EndName] has them.
+// timeNames are the names of times in headers, as [EndName] writes them.
 var timeNames = []string{"time", "timestamp", "ts", "t", "unixtime", "unixts", "seconds", "datetime"}
 
 // StreamName is the name of the stream of a list of events, or of arrays of them.
@@ -24,7 +24,7 @@ const StreamName = "events"
 
 // EndName writes a header in small letters and digits, without id or node at its end.
 func EndName(header string) string {
-	if i := strings.IndexByte(header, ':'); i > 0 { // "user_id:token", as RecBole has it
+	if i := strings.IndexByte(header, ':'); i > 0 { // RecBole writes "user_id:token"
 		header = header[:i]
 	}
 	name := strings.Map(func(r rune) rune {

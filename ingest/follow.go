@@ -35,7 +35,7 @@ type follower struct {
 // classMap gives the number of a class in the dataset to follow.
 type classMap struct {
 	label   int       // of the source
-	known   *Category // l's names, to look up a source's numbers by; nil: l has no names
+	known   *Category // finds a number of the source among l's names; nil: l has no names
 	numbers []int32   // l's class, by class of the source; nil: the source has no names
 	largest int32     // l's largest class
 }
@@ -133,7 +133,8 @@ func (f *follower) columnsDiffer(there, here *store.TableEncoding, dim int) stri
 	}
 	named := there.Named() && here.Named()
 	was, is := f.like.Columns(there), f.like.Columns(here)
-	folded := func(t *store.TableEncoding) string { return t.Columns[0].XXH3 } // such a column is the only one
+	// A folded column is the only one of its table.
+	folded := func(t *store.TableEncoding) string { return t.Columns[0].XXH3 }
 	switch {
 	case width != int64(dim) && named:
 		return fmt.Sprintf("has %d columns, %s, and %d there, %s; choose the same columns",
@@ -210,8 +211,8 @@ func kindOf(multi, numbers bool) string {
 	return "classes"
 }
 
-// classMap maps classes with the names here to those there. Where only one side has names, they are
-// numbers.
+// classMap finds the classes of the source among l's, by their names. If only one of the two has
+// names, the other's classes are called by their numbers.
 func (f *follower) classMap(what string, here, there []string, classes int64) (c classMap, err error) {
 	c.largest = int32(classes - 1)
 	if len(there) > 0 {
@@ -253,7 +254,7 @@ func NameList(names []string) string {
 	return strings.Join(list, ", ")
 }
 
-// of returns the number there of a class of the source. Classes less than 0 are missing.
+// of returns l's class for a class of the source. Classes less than 0 are missing.
 func (c *classMap) of(class int32) (int32, error) {
 	switch {
 	case class < 0:
@@ -372,7 +373,7 @@ func (f *follower) emptyRelation(s *Schema, of *store.RelationEncoding) (*Relati
 	return r, nil
 }
 
-// edgeColumnsDiffer returns an error about the first column of l's relation that r does not have.
+// edgeColumnsDiffer returns an error if r lacks a column that l's relation has.
 func (f *follower) edgeColumnsDiffer(s *Schema, r *Relation, of *store.RelationEncoding) error {
 	for _, c := range of.Columns {
 		i := slices.IndexFunc(r.Columns, func(o EdgeColumn) bool { return o.Name == c.Name })

@@ -17,7 +17,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// memory is a source of two nodes and an edge, with whatever its schema has besides.
+// memory is a source of two nodes, an edge, and the other sections of its schema.
 type memory struct {
 	ingest.Plain
 	schema ingest.Schema
@@ -64,7 +64,8 @@ func there(relations ...string) *ingest.Like {
 	return l
 }
 
-// TestFollowClasses: a class has the number there, by its name, whether names or numbers name it.
+// TestFollowClasses: a class gets the number of the class with its name in the other dataset,
+// whether the source has names or numbers.
 func TestFollowClasses(t *testing.T) {
 	for _, c := range []struct {
 		here, there []string
@@ -98,8 +99,8 @@ func TestFollowClasses(t *testing.T) {
 	}
 }
 
-// TestFollowLabels: what is no class of the same kind is refused, and what the other dataset lacks
-// is left out with a remark.
+// TestFollowLabels: labels of another kind are refused, and labels that the other dataset lacks are
+// left out with a remark.
 func TestFollowLabels(t *testing.T) {
 	numbers := ingest.Label{Name: "y", NodeType: "p", Numbers: true}
 	multi := ingest.Label{Name: "y", NodeType: "p", Multi: true, Classes: 2}
@@ -143,7 +144,7 @@ func TestFollowLabels(t *testing.T) {
 	require.Contains(t, f.Extras().Remarks(), "label y of p is left out: file does not exist")
 }
 
-// TestFollowRelations: relations are numbered as there.
+// TestFollowRelations: relations have the numbers that they have in the other dataset.
 func TestFollowRelations(t *testing.T) {
 	l := there("cites", "likes", "rev_likes", "owns")
 	f := ingest.Follow(graph("owns", "cites"), "here.npz", l)
@@ -178,7 +179,7 @@ func TestFollowRelations(t *testing.T) {
 	require.ErrorContains(t, err, "there is no relation likes from p to p, which is there")
 }
 
-// TestFollowTables: a table has the columns that it has there, in their order.
+// TestFollowTables: a table must have the columns that it has in the other dataset, in their order.
 func TestFollowTables(t *testing.T) {
 	plain := func(width int64) []store.Encoding {
 		return []store.Encoding{{Kind: store.VectorColumn, Width: width}}
@@ -229,7 +230,7 @@ func TestFollowTables(t *testing.T) {
 	}
 }
 
-// TestFollowConforms: what follows a dataset keeps the contract of a source.
+// TestFollowConforms: a Source that follows a dataset keeps the contract of a Source.
 func TestFollowConforms(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kg.tsv")
 	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("ann\tlikes\tbo\nbo\tcites\tann\n", ingest.ChunkRows+9)), 0o666))
@@ -256,6 +257,6 @@ func TestFollowConforms(t *testing.T) {
 	require.NoError(t, err)
 	g, err := sourcetest.Read(ingest.Follow(s, list, events))
 	require.NoError(t, err)
-	require.Equal(t, []uint64{2, math.MaxUint32, 0}, g.Edges[0].Values[1], "the column of labels is that of the other dataset")
+	require.Equal(t, []uint64{2, math.MaxUint32, 0}, g.Edges[0].Values[1], "labels are numbered as in the other dataset")
 	require.Equal(t, []string{"sad", "calm", "glad"}, g.Schema.Relations[0].Stream.ClassNames)
 }

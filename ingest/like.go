@@ -9,9 +9,9 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Like describes another dataset, so that numbers mean in a new one what they mean there: its
-// columns, relations and classes. A Source that knows its columns by name takes it as an option;
-// [Follow] compares the others with it.
+// Like describes the columns, relations and classes of another dataset, so that they have the same
+// numbers in a new one. A Source that knows its columns by name takes it as an option; [Follow]
+// compares the others with it.
 type Like struct {
 	Name      string // of the dataset, or of the run that trained on it
 	Identity  string // equal for equal contents
@@ -19,8 +19,8 @@ type Like struct {
 	// Silent means that the dataset says nothing of its columns. Encodings then has the names of
 	// tables and relations, and the number of columns.
 	Silent bool
-	// Labels are the labels with all their classes. If LabelsErr is set, they are not known, and it
-	// says why.
+	// Labels are the labels with all their classes. They are not known if LabelsErr is set, which
+	// is the reason.
 	Labels    []store.LabelEncoding
 	LabelsErr error
 }
@@ -46,7 +46,7 @@ func (l *Like) Label(nodeType, name string) (*store.LabelEncoding, error) {
 	return only, nil
 }
 
-// ClassText names the classes of the dataset in messages about a value that is none of them.
+// ClassText names the classes of the dataset in messages about other values.
 func (l *Like) ClassText() string { return "the classes of " + l.Name }
 
 // Stream returns the description of a stream, or nil if there is none.

@@ -7,10 +7,10 @@ import (
 	"unicode"
 )
 
-// Names of arrays and of columns that have a role in a graph, in the order of preference: PyTorch
-// Geometric, DGL, OGB, the heterophilous graphs of Platonov et al. and many a notebook have them.
-// PartNames are masks and lists of nodes, by [Part]. A name is no proof: the values must fit, and a
-// reader names the columns that it took so, and the option that undoes it.
+// Arrays and columns with these names have a role in a graph. The first name goes before the
+// others. PyTorch Geometric, DGL, OGB, the heterophilous graphs of Platonov et al. and many
+// notebooks use them. PartNames name masks and lists of nodes, by [Part]. A name is no proof: the
+// values must fit, and a reader names the columns that it took, and the option that undoes it.
 var (
 	LabelNames = []string{"y", "node_labels", "node_label", "labels", "label"}
 	SplitNames = []string{"split", "data_split", "partition", "part", "subset", "set", "fold"}
@@ -36,15 +36,15 @@ func IsSplitName(name string) bool {
 	return name == "split" || name == "fold" || strings.HasSuffix(name, "_split")
 }
 
-// IsMaskName reports whether an array of zeros and ones with this name is a mask and no list. The
-// type of a node may stand before the name, with a slash.
+// IsMaskName reports whether an array of zeros and ones with this name is a mask, and not a list. A
+// node type and a slash may stand before the name.
 func IsMaskName(name string) bool {
 	name = SnakeName(name[strings.LastIndexByte(name, '/')+1:])
 	return strings.Contains(name, "mask") || strings.HasPrefix(name, "is_") || strings.HasPrefix(name, "in_")
 }
 
-// SnakeName writes a name in small letters, its words parted by _: trainMask and "Train Mask" are
-// train_mask.
+// SnakeName writes a name in small letters, with _ between its words: trainMask and "Train Mask"
+// are train_mask.
 func SnakeName(name string) string {
 	var b strings.Builder
 	small := false // the last letter was one
@@ -79,7 +79,7 @@ func MaskColumns(columns []string) (masks [3]int) {
 	return masks
 }
 
-// MaskOf reads a cell of a mask. Nothing is false.
+// MaskOf reads a cell of a mask. An empty cell is false.
 func MaskOf(cell []byte) (in, ok bool) {
 	switch string(bytes.ToLower(bytes.TrimSpace(cell))) {
 	case "1", "1.0", "true", "t", "yes":
@@ -90,7 +90,7 @@ func MaskOf(cell []byte) (in, ok bool) {
 	return false, false
 }
 
-// NoPart stands for a node that is in no part of a split.
+// NoPart is the part of a node that is in no part of a split.
 const NoPart = -1
 
 var partWords = map[string]int{
@@ -98,7 +98,7 @@ var partWords = map[string]int{
 	"dev": int(Valid), "test": int(Test), "testing": int(Test), "none": NoPart, "": NoPart,
 }
 
-// PartOf reads a word for a part of a split, or for none of them, as nothing is one.
+// PartOf reads the name of a part of a split. An empty cell and "none" are NoPart.
 func PartOf(cell []byte) (part int, ok bool) {
 	part, ok = partWords[string(bytes.ToLower(bytes.TrimSpace(LabelText(cell))))]
 	return part, ok
@@ -114,20 +114,20 @@ func PartNumber(cell []byte) (part int, ok bool) {
 	return NoPart, false
 }
 
-// missingWords are words for nothing that tables have, which may be names of a class as well.
+// missingWords stand for a missing value in some tables, and are names of classes in others.
 var missingWords = []string{"unknown", "?", "-", "missing", "unlabeled", "unlabelled", "undefined", "na", "n.a."}
 
-// MayBeMissing reports whether a word may stand for nothing, so that only the user knows.
+// MayBeMissing reports whether a word may stand for a missing value. Only the user knows.
 func MayBeMissing(word string) bool {
 	return slices.Contains(missingWords, strings.ToLower(strings.TrimSpace(word)))
 }
 
-// ColumnSample counts what the first rows of a table have in a column.
+// ColumnSample counts the values that the first rows of a table have in a column.
 type ColumnSample struct {
 	Rows, Missing, Integers, Fractions int
 	Values                             map[string]int // at most maxSampled of them
 	First                              string         // value
-	Large                              bool           // some integers are beyond what a feature holds exactly
+	Large                              bool           // some integers are beyond MostFeature
 }
 
 const maxSampled = 2000

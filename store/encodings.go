@@ -98,11 +98,13 @@ type RelationEncoding struct {
 	Relation string `json:"relation"` // a Key
 	// From is the relation's name in the source, if the dataset has another. ReverseOf is the Key
 	// of the relation whose edges ingest turned round to make this one.
-	From       string           `json:"from,omitempty"`
-	ReverseOf  string           `json:"reverse_of,omitempty"`
-	Undirected bool             `json:"undirected,omitempty"`
-	SelfLoops  string           `json:"self_loops"` // "keep", "drop" or "add"
-	Duplicates string           `json:"duplicates"` // "keep", "merge", or the rule for values of merged edges: "first", "sum", "max" or "mean"
+	From       string `json:"from,omitempty"`
+	ReverseOf  string `json:"reverse_of,omitempty"`
+	Undirected bool   `json:"undirected,omitempty"`
+	SelfLoops  string `json:"self_loops"` // "keep", "drop" or "add"
+	// Duplicates is "keep", "merge", or the rule for values of merged edges: "first", "sum", "max"
+	// or "mean".
+	Duplicates string           `json:"duplicates"`
 	Columns    []ColumnEncoding `json:"columns,omitempty"`
 }
 

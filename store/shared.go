@@ -327,8 +327,8 @@ func (g *Graph) specs() []*File {
 	return []*File{&g.Relation.Offsets, &g.Relation.Neighbors}
 }
 
-// ListOffsets fills dst with the numbers of the first edges of nodes first, first+1, …; behind the
-// last node comes the number of edges. It panics as Neighbors does.
+// ListOffsets fills dst with the numbers of the first edges of nodes first, first+1, and so
+// on. The number of edges follows the last node. It panics as Neighbors does.
 func (g *Graph) ListOffsets(first int, dst []uint64) {
 	if g.shared == nil {
 		g.files[0].s.touch(8*int64(first), 8*int64(first+len(dst)))

@@ -132,8 +132,8 @@ func TestShared(t *testing.T) {
 	require.Zero(t, d.Unreached("node", []NodeID{0, 1, 2, 3, 4, 5}))
 }
 
-// TestSharedRefused: what a manifest says of shared sections must fit together, and a damaged byte
-// of them is found.
+// TestSharedRefused: a manifest whose shared sections do not fit its relations is refused, and a
+// damaged byte of the sections is found.
 func TestSharedRefused(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.gnn")
@@ -197,5 +197,68 @@ func TestSharedRefused(t *testing.T) {
 		}), ErrCorrupt)
 		require.NoError(t, d.Close())
 		require.NoError(t, os.WriteFile(file, good, 0o666))
+	}
+}
+
+// TestSharedVerified: Verify refuses shared sections whose checksums fit and whose values do not.
+func TestSharedVerified(t *testing.T) {
+	type list struct {
+		of   NodeID
+		from []NodeID
+	}
+	fit := []list{{1, []NodeID{0, 3}}, {4, []NodeID{5}}}
+	longer := func(m *Manifest) { m.Relations[0].Edges, m.Relations[1].Edges = 4, 2 }
+	for _, c := range []struct {
+		lists  []list // of the first relation; the second has those in fit
+		src    NodeID // of an edge held out
+		dst    NodeID
+		change func(m *Manifest)
+		want   string
+	}{
+		{lists: fit},
+		{lists: []list{{1, []NodeID{0, 3}}, {6, []NodeID{5}}}, want: "nodes.u32: relation p__r0__p: list 1 is of node 6 of 6"},
+		{lists: []list{{4, []NodeID{0, 3}}, {1, []NodeID{5}}}, want: "list 1 is of node 1, which does not follow 4"},
+		{lists: []list{{4, []NodeID{0, 3}}, {4, []NodeID{5}}}, want: "list 1 is of node 4, which does not follow 4"},
+		{lists: []list{{1, []NodeID{0, 1, 2}}, {4, nil}}, want: "starts.u64: relation p__r0__p: the starts of its lists do not increase"},
+		{lists: []list{{1, []NodeID{3, 0}}, {4, []NodeID{5}}}, want: "neighbors.u32: relation p__r0__p: neighbours of node 1 are not ascending (3 > 0)"},
+		{lists: []list{{1, []NodeID{0, 6}}, {4, []NodeID{5}}}, want: "node 1 has neighbour 6, and there are 6 nodes"},
+		{lists: fit, src: 6, want: "valid/src.u32"},
+		{lists: fit, dst: 6, want: "valid/dst.u32"},
+		{lists: fit, change: longer, want: "starts.u64: relation p__r0__p: its lists end at 3, and its edges at 4"},
+	} {
+		path := filepath.Join(t.TempDir(), "x.gnn")
+		w, err := Create(path, WriterOptions{})
+		require.NoError(t, err)
+		require.NoError(t, w.AddNodeType("p", []int64{0, 1, 2, 3, 4, 5}))
+		s, err := w.NewShared("p", "p", true)
+		require.NoError(t, err)
+		for i, lists := range [][]list{c.lists, fit} {
+			require.NoError(t, s.Begin(fmt.Sprintf("r%d", i), false, "", "given"))
+			for _, l := range lists {
+				require.NoError(t, s.AppendList(l.of, l.from))
+			}
+			require.NoError(t, s.AppendHeld(HeldValid, []NodeID{c.src}, []NodeID{c.dst}))
+		}
+		require.NoError(t, s.Close())
+		m, err := w.Seal(Manifest{Name: "x", Order: "original"})
+		require.NoError(t, err)
+		if c.change != nil {
+			c.change(m)
+			text, err := m.seal()
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(path, manifestName), text, 0o666))
+		}
+		d, err := Open(path)
+		require.NoError(t, err)
+		problems, err := d.Verify(context.Background(), nil)
+		require.NoError(t, err)
+		if c.want == "" {
+			require.Empty(t, problems)
+		} else {
+			require.NotEmpty(t, problems, c.want)
+			require.ErrorIs(t, problems[0], ErrCorrupt)
+			require.ErrorContains(t, problems[0], c.want)
+		}
+		require.NoError(t, d.Close())
 	}
 }

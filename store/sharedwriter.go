@@ -8,7 +8,7 @@ type SharedWriter struct {
 	w                        *Writer
 	shared                   Shared
 	nodes, starts, neighbors *sectionWriter
-	held                     [2][2]*sectionWriter // by HeldPart: sources, destinations; nil without an edge split
+	held                     [2][2]*sectionWriter // sources and destinations by HeldPart; may be nil
 	relations                []Relation
 	heldEdges                [2]int64
 	lists, edges             int64

@@ -42,9 +42,9 @@
 //
 // An edge u→v makes u an in-neighbour of v. A directed relation is stored as it is given,
 // duplicates and self loops included, unless Options say otherwise, and both are counted. An
-// undirected one has v→u whenever it has u→v, and every edge once. Equal edges that become one must
-// have equal columns, unless Options.Duplicates is a rule for them. They keep the number of the
-// first given one; by a rule, of the first in either direction.
+// undirected one has v→u whenever it has u→v, and every edge once. Equal edges that are merged must
+// have equal columns, unless Options.Duplicates is a rule for them. The merged edge has the number
+// of the first given one; by a rule, of the first in either direction.
 //
 // Options.Reverse is for graphs of many types, where nothing would flow back: each relation R gets
 // another, rev_R, of its edges the other way round, as often as they are there. Between node types

@@ -353,7 +353,7 @@ func (b *builder) writeEdgeSplit(ctx context.Context, i int) error {
 		rel.Held = nil
 		return nil
 	}
-	f.tabled = f.tabled && !f.reverse // the rows of both directions stand for the one link that is held out
+	f.tabled = f.tabled && !f.reverse // a held-out link stands for the rows of both directions
 	f.reverse = false                 // they have been turned already, and are there once
 	w, err := b.w.NewEdgeSplit(f.Src, f.Name, f.Dst, store.EdgeSplitSpec{Name: split.String(), Columns: f.columns})
 	if err != nil {

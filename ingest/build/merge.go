@@ -227,12 +227,12 @@ type combiner struct {
 	items   []uint32
 	records []byte
 
-	// See fold.go. Of the edge that is held back:
+	// Of fold, see fold.go:
 	folds   bool
 	join    joiner
-	held    []byte // its record
-	single  bool   // nothing was joined to it
-	side    int    // and it came from here
+	held    []byte // record of the edge that is held back
+	single  bool   // no other edge was joined to it
+	side    int    // of it, while it is single
 	end     uint32 // the list behind the last of the runs
 	lengths []uint32
 }
@@ -289,7 +289,7 @@ func (c *combiner) one(r *extsort.Run) {
 	c.m.items = r.Items[:out]
 }
 
-// two merges given edges and reverses, and keeps one of equal ones. Nothing rides on them.
+// two merges given edges and reverses without values, and keeps one of equal ones.
 func (c *combiner) two(g, r *extsort.Run) {
 	if need := len(g.Items) + len(r.Items); cap(c.items) < need {
 		c.items = make([]uint32, 0, need)

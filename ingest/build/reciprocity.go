@@ -132,8 +132,8 @@ func (r *RelationReport) order() string {
 
 // wantUndirected sets Undirected, with a note, for a source whose edges have no direction, and for
 // an undirected graph that is stored with each edge once. The latter requires labels of nodes to
-// learn, and that each probed edge leads from the smaller
-// id to the larger and comes once. Options.Directed turns this off.
+// learn, and that each probed edge leads from the smaller id to the larger and comes once.
+// Options.Directed turns this off.
 func (b *builder) wantUndirected(ctx context.Context) {
 	b.given = len(b.schema.Relations)
 	if b.schema.Undirected && !b.Undirected && !b.Directed {

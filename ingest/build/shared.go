@@ -30,7 +30,7 @@ type sharedGroup struct {
 	relations []int
 }
 
-// sharedGroups returns the groups, and which relations are in one.
+// sharedGroups returns the groups. shared is true for the relations in them.
 func (b *builder) sharedGroups(s *sizes) (groups []sharedGroup, shared []bool) {
 	of := map[[2]string]int{}
 	shared = make([]bool, len(b.schema.Relations))
@@ -80,8 +80,8 @@ func (b *builder) writeShared(s *sizes, do func(pass)) {
 
 // splitOf returns the split of relation i as the dataset has it; nil where it has none.
 func (b *builder) splitOf(i int) *edgeSplit {
-	if i >= b.given || b.state.Relations[i].ReverseOf != "" { // the other's split holds out the same edges
-		return nil
+	if i >= b.given || b.state.Relations[i].ReverseOf != "" {
+		return nil // the split of the other relation holds out the same edges
 	}
 	return b.edgeSplits[i]
 }

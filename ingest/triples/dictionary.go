@@ -195,7 +195,7 @@ func parseDictionary(in *lines.Scanner, path string, nameFirst bool, room *int64
 	return d, nil
 }
 
-// headerID returns the column of ids that a header names, as in "id	label"; -1 if cells are an id
+// headerID returns the column of ids that a header names, as in "id label"; -1 if cells are an id
 // and a name.
 func headerID(cells [][]byte) int {
 	at := -1

@@ -7,7 +7,7 @@
 // [ingest.Relation]. Otherwise a folder's .nt files are one graph.
 //
 // Text may have its columns in another order, or more of them: see Options.Columns. Triples of ids
-// take the names from the dictionaries of OpenKE, DGL-KE and LibKGE beside them.
+// take the names from the dictionaries of OpenKE, DGL-KE, LibKGE and PyKEEN beside them.
 //
 // Relations are called by the last part of their IRI, or by their text made a safe name; relations
 // that come to the same name are told apart by a number. Entities keep their texts: an IRI without

@@ -12,13 +12,14 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
-// file is a file of triples, and the part that it is.
+// file is a file of triples.
 type file struct {
 	path string
 	part ingest.Part
 	nt   bool
-	ids  bool // its triples are of ids, which a dictionary has
-	// counted: it is OpenKE's, whose first line counts, and whose columns are head, tail, relation.
+	ids  bool // its triples consist of ids, whose names are in a dictionary
+	// counted: the file is OpenKE's. Its first line is the number of triples, and its columns are
+	// head, tail and relation.
 	counted bool
 }
 

@@ -39,7 +39,7 @@ func TestLike(t *testing.T) {
 	}
 	_, err = sourcetest.Read(opened("a\tx-y\tb\nb\tlikes\ta\n"))
 	require.ErrorContains(t, err, `new.txt: relation "x-y" is not there; there are likes, x y, x_y; leave its triples out`)
-	l.Silent = true // names are what is left
+	l.Silent = true // then only the names are compared
 	g, err = sourcetest.Read(opened("c\tx_y\tb\n"))
 	require.NoError(t, err)
 	require.Equal(t, []string{"c"}, g.Relation("entity__x_y__entity").SrcTexts)

@@ -30,7 +30,7 @@ type parser struct {
 
 	layout  layout              // zero: head, relation, tail, or as a header says
 	header  Header              // default HeaderAuto
-	left    func(header string) // is told of a header that is left out; nil: nobody is
+	left    func(header string) // called with a header that is left out; may be nil
 	ruled   bool                // the last line was a header
 	counted bool                // the first line may be the number of triples
 	says    string              // the number; "" where there is none

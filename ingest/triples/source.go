@@ -33,7 +33,7 @@ const (
 type Header string
 
 const (
-	HeaderAuto Header = "auto" // a header if it names head, relation and tail, or subject, predicate and object
+	HeaderAuto Header = "auto" // a header if it names the three columns: head or subject, …
 	HeaderYes  Header = "yes"
 	HeaderNo   Header = "no"
 )
