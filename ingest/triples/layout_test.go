@@ -66,7 +66,7 @@ func TestUnseen(t *testing.T) {
 func TestUnseenWithoutMemory(t *testing.T) {
 	dir := write(t, map[string]string{"train.txt": "a r b\nb r c\n", "test.txt": "a r new\n"})
 	for room, want := range map[int64]string{
-		3 * 65: "they take more than a sixteenth of {memory}", // with those of held-out triples
+		3 * 65: "they take more than a sixteenth of {memory}", // with the held-out triple
 		2 * 65: "they take more than a sixteenth of {memory}",
 		4 * 66: "1 held-out triples have an entity that no training triple has",
 	} {
