@@ -134,6 +134,7 @@ type sourceOptions struct {
 
 	nodeCount   int64  // of csv, events and arrays
 	timeScale   string // of streams
+	multiLabel  bool   // of csv and arrays
 	made        bool   // features of events are
 	yearColumns int    // of ogb and mag240m
 }
@@ -144,6 +145,7 @@ func (o *sourceOptions) validate(format string, b *buildOptions) error {
 	o.memory, o.arrays.Memory, o.ogb.Memory, o.mag240m.Memory = b.Memory, b.Memory, b.Memory, b.Memory
 	o.triples.Memory, o.csv.Memory = b.Memory, b.Memory
 	o.csv.Like, o.triples.Like = o.like, o.like
+	o.csv.MultiLabel, o.arrays.MultiLabel = o.multiLabel, o.multiLabel
 	if format == "triples" {
 		o.triples.Columns, o.csv.Ends = o.csv.Ends, nil
 		o.triples.Header, o.csv.Header = triples.Header(o.csv.Header), ""

@@ -55,5 +55,7 @@ func TestConform(t *testing.T) {
 		input(files{"edges.csv": "src,dst,time,kind\n1,2,3,a\n2,1,4,b\n"}, Options{Events: true, Types: "kind"}),
 		input(files{"edges.csv": plain.String()}, Options{}),
 		input(files{"edges.csv": names.String(), "n.csv": persons.String()}, Options{Nodes: "n.csv"}),
+		input(withColumns("l", "a|b", "b", "", "a"), Options{Nodes: "n.csv", Label: "l", MultiLabel: true}),
+		input(withColumns("a,b", "1,0", "0,1", ",", "0,1"), Options{Nodes: "n.csv", Label: "a,b"}),
 		input(files{"edges.csv": names.String()}, Options{}))
 }

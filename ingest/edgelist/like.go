@@ -3,6 +3,7 @@ package edgelist
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/lines"
@@ -64,6 +65,13 @@ func (n *nodeTable) followLabel(t *table, o *Options) (label string, none bool) 
 	case of.From == "":
 		return "", false
 	}
+	if n.multi.wanted = n.multi.wanted || of.Multi; of.Multi && len(of.ClassNames) > 0 {
+		n.multi.known = ingest.KnownCategory(of.ClassNames, o.Like.ClassText())
+	}
+	lacks := slices.ContainsFunc(of.ClassNames, func(name string) bool { return !t.named(name) })
+	if strings.Join(of.ClassNames, ",") == of.From && len(of.ClassNames) > 1 && !lacks {
+		return of.From, false
+	}
 	if _, err := t.column("", of.From); err != nil || t.header != nil && !slices.Contains(t.header, of.From) {
 		n.skipped = append(n.skipped, fmt.Sprintf("%s: it has no column %s, which is the label in %s, so its nodes have no labels",
 			n.path, lines.ClipText(of.From), o.Like.Name))
@@ -105,7 +113,7 @@ func (n *nodeTable) followFeatures(t *table, o *Options) (columns []int, ok bool
 		}
 		at := found[0]
 		byName[name] = found[1:]
-		if at == n.id || at == n.label || slices.Contains(n.split.columns(), at) {
+		if at == n.id || slices.Contains(n.labelColumns(), at) || slices.Contains(n.split.columns(), at) {
 			return nil, false, o.Like.Errorf("%s: %s holds ids, labels or a split, and is a feature there; choose others with {id}, {label} and {part}",
 				n.path, t.title(at))
 		}

@@ -32,6 +32,8 @@ type nodeTable struct {
 	id      int    // column
 	label   int    // column, -1 without
 	values  bool   // labels are numbers, not classes
+	multi   multiLabel
+	apart   bool // a cell that lists labels is a class of its own
 	split   nodeSplit
 
 	unlabelled bool     // no column is to be the label
@@ -57,9 +59,11 @@ type nodeRow struct {
 	place    func() string // of its label, for messages
 	number   int64         // among those that are good
 	id       int64
-	text     []byte // the id that is text
-	class    int32  // -1: missing; of labels that are numbers their bits
-	label    []byte // its cell
+	text     []byte  // the id that is text
+	class    int32   // -1: missing; of labels that are numbers their bits
+	label    []byte  // its cell
+	classes  []int32 // instead of class and label, if the table has several classes a node
+	labelled bool    // some of classes are there
 	features []float32
 	bare     bool // they are missing, and zeros
 	part     int  // of the split, or ingest.NoPart
@@ -67,7 +71,8 @@ type nodeRow struct {
 
 // openNodes reads the start of a table and settles what its columns are.
 func openNodes(o *Options, made *Made) (*nodeTable, error) {
-	n := &nodeTable{path: o.Nodes, header: o.Header, anyText: o.IDType == "text", label: -1, zeros: o.Missing == "zeros"}
+	n := &nodeTable{path: o.Nodes, header: o.Header, anyText: o.IDType == "text", label: -1, zeros: o.Missing == "zeros", apart: o.OneLabel}
+	n.multi.wanted = o.MultiLabel
 	if !slices.Equal(o.MissingWords, []string{none}) {
 		n.words = o.MissingWords
 	}
@@ -97,8 +102,15 @@ func openNodes(o *Options, made *Made) (*nodeTable, error) {
 	for _, i := range n.features {
 		n.titles = append(n.titles, t.name(i))
 	}
-	if n.label >= 0 {
-		n.labelled = t.name(n.label)
+	n.labelled = n.labelledBy(t)
+	if n.multi.wanted && n.multi.columns == nil {
+		switch {
+		case n.label < 0:
+			return nil, fmt.Errorf("%s: {multi_label}: there is no column of labels; name one with {label}", n.path)
+		case n.values:
+			return nil, fmt.Errorf("%s: {multi_label} and {label} %s: a node has several classes or a number; choose one of them", n.path, o.Label)
+		}
+		n.multi.lists = ingest.NewLabelLists(n.multi.known)
 	}
 	return n, nil
 }
@@ -157,6 +169,9 @@ func (n *nodeTable) chooseKeys(t *table, o *Options) (err error) {
 		if name, ok := strings.CutSuffix(label, valueLabel); ok && !t.named(label) {
 			label, n.values = name, true
 		}
+		if found, err := n.severalColumns(t, label); found || err != nil {
+			return err
+		}
 		if n.label, err = t.column("{label}", label); err != nil {
 			return err
 		}
@@ -169,8 +184,8 @@ func (n *nodeTable) chooseKeys(t *table, o *Options) (err error) {
 
 // chooseFeatures takes the columns that were asked for, or those whose first cells are numbers.
 func (n *nodeTable) chooseFeatures(t *table, o *Options) error {
-	taken := map[int]bool{n.id: true, n.label: true}
-	for _, i := range n.split.columns() {
+	taken := map[int]bool{n.id: true}
+	for _, i := range slices.Concat(n.labelColumns(), n.split.columns()) {
 		taken[i] = true
 	}
 	followed, follows, err := n.followFeatures(t, o)
@@ -324,7 +339,11 @@ func (n *nodeTable) read(t *table, cells [][]byte, r *nodeRow) (err error) {
 	if r.part = ingest.NoPart; err == nil && n.split.set() {
 		r.part, err = n.split.of(t, cells)
 	}
-	if err == nil && n.label >= 0 { // the last, so that classes are of good rows only
+	switch { // the last, so that classes are of good rows only
+	case err != nil || n.label < 0:
+	case n.multi.set():
+		err = n.readClasses(t, cells, r)
+	default:
 		r.class, r.label, err = n.class(t, cells)
 	}
 	return err
@@ -335,9 +354,17 @@ func (n *nodeTable) scan(ctx context.Context) error {
 	n.rows, n.dense, n.classes, n.names, n.learning = 0, !n.text, nil, nil, true
 	names, numbers, many := map[string]int32{}, true, false
 	least, labelled := int64(math.MaxInt64), 0 // of the labels that are numbers
+	n.multi.oneHot = n.multi.columns != nil && !n.multi.wanted
 	err := n.each(ctx, func(r *nodeRow) error {
 		n.dense = n.dense && r.id == r.number
 		n.rows++
+		if n.multi.set() {
+			_, one := single(r.classes)
+			if n.multi.oneHot = n.multi.oneHot && one; r.labelled {
+				labelled++
+			}
+			return nil
+		}
 		if n.label < 0 || n.values || n.missing(r.label) {
 			return nil
 		}
@@ -363,16 +390,19 @@ func (n *nodeTable) scan(ctx context.Context) error {
 	if err == nil && n.rows == 0 {
 		err = fmt.Errorf("%s: there are no rows in it", n.path)
 	}
+	if err == nil && n.multi.set() {
+		return n.settleClasses(labelled)
+	}
+	if name := ingest.ListsLabels(names); err == nil && name != "" && !n.apart {
+		return n.ask("column %s: is %q several labels of one node? {multi_label} reads each as a class, and {multi_label}=false "+
+			"makes a class of each text", lines.ClipText(n.labelled), lines.ClipText(name))
+	}
 	if err == nil && !numbers && len(names) > 100 && 2*len(names) > labelled {
 		err = fmt.Errorf("%s: column %d: %d different labels on %d nodes are not classes; choose another {label}",
 			n.path, n.label+1, len(names), labelled)
 	}
 	if err != nil || numbers && (least == 0 || many || labelled == 0) {
 		return err
-	}
-	if name := severalLabels(names); name != "" {
-		return fmt.Errorf("%s: column %s: %q is several labels of one node, and a node has one class here; write an array of a row a node, with a "+
-			"column of zeros and ones for each label, for gnnstore ingest npz FILE OUT {multi_label}", n.path, lines.ClipText(n.labelled), lines.ClipText(name))
 	}
 	n.classes = names
 	if numbers {
@@ -381,20 +411,6 @@ func (n *nodeTable) scan(ctx context.Context) error {
 		n.nameTexts()
 	}
 	return nil
-}
-
-// severalLabels returns the first name that is a list of labels, "[a, b]", or "a|b" where a and b
-// are names as well; "" if there is none.
-func severalLabels(names map[string]int32) string {
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		parts := strings.Split(name, "|")
-		alone := func(part string) bool { _, there := names[strings.TrimSpace(part)]; return there }
-		if strings.HasPrefix(name, "[") && strings.HasSuffix(name, "]") ||
-			len(parts) > 1 && !slices.ContainsFunc(parts, func(p string) bool { return !alone(p) }) {
-			return name
-		}
-	}
-	return ""
 }
 
 // nameTexts makes each text a class of its name.

@@ -152,7 +152,7 @@ func (n *nodeTable) findSplit(
 	sure := false // a name says that it is a mask, and not only train, valid or test
 	for part, i := range named.masks {
 		switch {
-		case i == n.id || i == n.label:
+		case i == n.id || slices.Contains(n.labelColumns(), i):
 			named.masks[part] = -1
 		case i >= 0 && ingest.IsMaskName(t.header[i]):
 			sure = true
@@ -188,7 +188,7 @@ func (n *nodeTable) findSplit(
 func (n *nodeTable) splitColumn(t *table, columns []ingest.ColumnSample) error {
 	for _, name := range ingest.SplitNames {
 		i := ingest.Called(t.header, name)
-		if i < 0 || i == n.id || i == n.label || columns[i].Missing == columns[i].Rows {
+		if i < 0 || i == n.id || slices.Contains(n.labelColumns(), i) || columns[i].Missing == columns[i].Rows {
 			continue
 		}
 		words := columns[i].All(func(cell []byte) bool { _, ok := ingest.PartOf(cell); return ok })
@@ -245,7 +245,7 @@ func (n *nodeTable) checkSplit(t *table, err error) error {
 	if err != nil {
 		return err
 	}
-	taken := []int{n.id, n.label}
+	taken := append([]int{n.id}, n.labelColumns()...)
 	for _, i := range n.split.columns() {
 		if slices.Contains(taken, i) {
 			return fmt.Errorf("%s: {part}: %s holds ids or labels, or is named twice; choose another", n.path, t.title(i))
@@ -319,7 +319,7 @@ func (n *nodeTable) namedLabels(t *table, o *Options) (columns []int) {
 		if name == "y" && ingest.Called(t.header, "x") >= 0 {
 			continue
 		}
-		if i != n.label && (slices.Contains(ingest.LabelNames, name) || slices.Contains(ingest.ClassNames, name)) {
+		if !slices.Contains(n.labelColumns(), i) && (slices.Contains(ingest.LabelNames, name) || slices.Contains(ingest.ClassNames, name)) {
 			columns = append(columns, i)
 		}
 	}

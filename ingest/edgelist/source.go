@@ -232,6 +232,7 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 		if s.table.label >= 0 {
 			schema.Labels = []ingest.Label{{
 				Name: "label", NodeType: "node", ClassNames: s.table.names, Classes: len(s.table.names), Numbers: s.table.values,
+				Multi: s.table.multi.set() && !s.table.multi.oneHot,
 			}}
 		}
 		if s.table.split.set() {
@@ -545,7 +546,15 @@ func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelCh
 	out := ingest.Chunks(ctx, emit)
 	out.Chunk.File = s.table.path
 	return out.End(s.table.each(ctx, func(r *nodeRow) error {
-		out.Chunk.Values = append(out.Chunk.Values, r.class)
+		switch {
+		case !s.table.multi.set():
+			out.Chunk.Values = append(out.Chunk.Values, r.class)
+		case s.table.multi.oneHot:
+			class, _ := single(r.classes)
+			out.Chunk.Values = append(out.Chunk.Values, class)
+		default:
+			out.Chunk.Values = append(out.Chunk.Values, r.classes...)
+		}
 		return out.Added()
 	}))
 }

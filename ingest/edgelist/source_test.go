@@ -625,8 +625,6 @@ func TestRefuses(t *testing.T) {
 		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n"}, Options{Nodes: "n.csv", Label: "y"}, "DIR/n.csv: {label} y: there is no such column; there are id, x"},
 		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n"}, Options{Nodes: "n.csv", Label: "id"}, "DIR/n.csv: column id holds both ids and labels; choose two with {id} and {label}"},
 		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n"}, Options{Nodes: "n.csv", Columns: []string{"id"}}, "DIR/n.csv: {feature_columns} id: it holds ids, labels or a split, or is named twice"},
-		{files{"edges.csv": edges5, "n.csv": "id,l\n1,a\n2,a|b\n3,b\n"}, Options{Nodes: "n.csv", Label: "l"}, `DIR/n.csv: column l: "a|b" is several labels of one node, and a node has one class here; write an array of a row a node, with a column of zeros and ones for each label, for gnnstore ingest npz FILE OUT {multi_label}`},
-		{files{"edges.csv": edges5, "n.csv": "id,l\n1,\"[a, b]\"\n2,a\n3,b\n"}, Options{Nodes: "n.csv", Label: "l"}, `DIR/n.csv: column l: "[a, b]" is several labels of one node, and a node has one class here; write an array of a row a node, with a column of zeros and ones for each label, for gnnstore ingest npz FILE OUT {multi_label}`},
 		{files{"edges.csv": edges5, "n.csv": "id,l\n1," + strings.Repeat("z", 300) + "\n"}, Options{Nodes: "n.csv", Label: "l"}, "DIR/n.csv: line 2, column 2: a label of 300 bytes is not a class; choose another {label}"},
 		{files{"edges.csv": edges5, "f.json": `{"10":[1],"13":[2]}`}, Options{Features: "f.json"}, "DIR/f.json: byte 14: node 13 is not in the graph; name the table of all nodes with {nodes}"},
 		{files{"edges.csv": edges5, "f.json": `{"10":[1],"10":[2]}`}, Options{Features: "f.json"}, "DIR/f.json: byte 14: node 10 is there twice"},

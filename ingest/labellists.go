@@ -1,0 +1,178 @@
+package ingest
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// separators part the labels of a cell. A column uses the first of them that any of its cells has.
+const separators = "|;,"
+
+// LabelLists reads a column of multi-label classification. A cell lists the labels of one node:
+// a|b, a;b, "a, b", [a, b], ['a', 'b'] or [1 2]. The classes are learnt in one reading, like those
+// of a Category.
+type LabelLists struct {
+	classes    *Category                 // nil until settled
+	bySeparate [len(separators)]Category // what each separator would make of the column
+	separate   int                       // the first separator that was met; len(separators): none
+}
+
+// NewLabelLists learns its classes if known is nil.
+func NewLabelLists(known *Category) *LabelLists {
+	l := &LabelLists{classes: known, separate: len(separators)}
+	for i := range l.bySeparate {
+		l.bySeparate[i] = *NewCategory(MaxClasses)
+	}
+	return l
+}
+
+// Names are the classes, once they are settled.
+func (l *LabelLists) Names() []string { return l.classes.Names }
+
+// Learn notes the labels of a cell.
+func (l *LabelLists) Learn(cell []byte) error {
+	for i := range min(l.separate+1, len(separators)) {
+		if l.known(i) {
+			continue
+		}
+		if bytes.IndexByte(cell, separators[i]) >= 0 && !bracketed(cell) {
+			l.separate = i
+		}
+		err := l.each(i, cell, func(t Token) error { l.bySeparate[i].Learn(t); return nil })
+		if err != nil {
+			return err
+		}
+		if l.separate == i {
+			break
+		}
+	}
+	return nil
+}
+
+// known reports whether a separator is part of the name of a known class, so that it parts none.
+func (l *LabelLists) known(separator int) bool {
+	return l.classes != nil && slices.ContainsFunc(l.classes.Names, func(name string) bool {
+		return strings.IndexByte(name, separators[separator]) >= 0
+	})
+}
+
+// Settle makes classes of what was learnt, in the order of numbers or of bytes.
+func (l *LabelLists) Settle() error {
+	if l.classes != nil {
+		return nil
+	}
+	l.classes = &l.bySeparate[min(l.separate, len(separators)-1)]
+	if !l.classes.Settle() {
+		return fmt.Errorf("more than %d different labels are not classes", MaxClasses)
+	}
+	return nil
+}
+
+// Append appends a 1 for each class of a cell and a 0 for each other class.
+func (l *LabelLists) Append(dst []int32, cell []byte) ([]int32, error) {
+	begin := len(dst)
+	dst = append(dst, make([]int32, l.classes.Len())...)
+	err := l.each(l.separate, cell, func(t Token) error {
+		class, err := l.classes.Of(t)
+		if err == nil {
+			dst[begin+int(class)] = 1
+		}
+		return err
+	})
+	return dst, err
+}
+
+func bracketed(cell []byte) bool {
+	cell = bytes.TrimSpace(cell)
+	return len(cell) >= 2 && cell[0] == '[' && cell[len(cell)-1] == ']'
+}
+
+// each visits the labels of a cell. Empty ones and words for nothing are passed over.
+func (l *LabelLists) each(separator int, cell []byte, visit func(Token) error) error {
+	var buf [24]byte
+	visitOne := func(label []byte) error {
+		t, ok, err := LabelToken(bytes.TrimSpace(label), buf[:0])
+		if err != nil || !ok {
+			return err
+		}
+		return visit(t)
+	}
+	if bracketed(cell) {
+		cell = bytes.TrimSpace(cell)
+		return eachInBrackets(cell[1:len(cell)-1], visitOne)
+	}
+	if separator == len(separators) {
+		return visitOne(cell)
+	}
+	for label := range bytes.SplitSeq(cell, []byte{separators[separator]}) {
+		if err := visitOne(label); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachInBrackets visits the elements of a list as Python prints it: quoted texts, or anything
+// between commas. Numbers and quoted texts may be parted by blanks alone, as NumPy prints them.
+func eachInBrackets(list []byte, visit func(label []byte) error) error {
+	for {
+		list = bytes.TrimLeft(list, ", \t")
+		if len(list) == 0 {
+			return nil
+		}
+		var label []byte
+		switch quote := list[0]; quote {
+		case '\'', '"':
+			end := bytes.IndexByte(list[1:], quote)
+			if end < 0 {
+				return fmt.Errorf("a list has the quote %c without its end", quote)
+			}
+			label, list = list[1:1+end], list[2+end:]
+		case '[', ']', '{', '}':
+			return fmt.Errorf("a list of labels has %q in it, and holds texts or numbers", quote)
+		default:
+			label, list, _ = bytes.Cut(list, []byte(","))
+			if words := bytes.Fields(label); len(words) > 1 && allWhole(words) {
+				for _, word := range words {
+					if err := visit(word); err != nil {
+						return err
+					}
+				}
+				continue
+			}
+		}
+		if err := visit(label); err != nil {
+			return err
+		}
+	}
+}
+
+func allWhole(words [][]byte) bool {
+	return !slices.ContainsFunc(words, func(word []byte) bool { _, whole := WholeText(word); return !whole })
+}
+
+// ListsLabels returns a name that is a list of other names, as a|b where there are a and b, or that
+// is in brackets. It returns "" if there is none.
+func ListsLabels[V any](names map[string]V) string {
+	found := ""
+	for name := range names {
+		if found != "" && found < name {
+			continue
+		}
+		if bracketed([]byte(name)) {
+			found = name
+			continue
+		}
+		for _, separator := range separators {
+			parts := strings.Split(name, string(separator))
+			apart := func(part string) bool { _, there := names[strings.TrimSpace(part)]; return !there }
+			if len(parts) > 1 && !slices.ContainsFunc(parts, apart) {
+				found = name
+				break
+			}
+		}
+	}
+	return found
+}
