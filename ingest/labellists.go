@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -84,6 +85,26 @@ func (l *LabelLists) Append(dst []int32, cell []byte) ([]int32, error) {
 	return dst, err
 }
 
+// QuoteLabels writes a list of texts as a cell that LabelLists reads.
+func QuoteLabels(list []any) ([]byte, error) {
+	cell := []byte{'['}
+	for _, e := range list {
+		text, isText := e.(string)
+		if !isText {
+			return nil, errors.New("a list of texts and other values")
+		}
+		quote := byte('"')
+		if strings.IndexByte(text, quote) >= 0 {
+			quote = '\''
+		}
+		if strings.IndexByte(text, quote) >= 0 {
+			return nil, fmt.Errorf("%.40q in a list of texts has both kinds of quotes; take one of them out", text)
+		}
+		cell = append(append(append(cell, quote), text...), quote, ',')
+	}
+	return append(cell, ']'), nil
+}
+
 func bracketed(cell []byte) bool {
 	cell = bytes.TrimSpace(cell)
 	return len(cell) >= 2 && cell[0] == '[' && cell[len(cell)-1] == ']'
@@ -99,9 +120,11 @@ func (l *LabelLists) each(separator int, cell []byte, visit func(Token) error) e
 		}
 		return visit(t)
 	}
-	if bracketed(cell) {
-		cell = bytes.TrimSpace(cell)
+	if cell = bytes.TrimSpace(cell); bracketed(cell) {
 		return eachInBrackets(cell[1:len(cell)-1], visitOne)
+	}
+	if len(cell) > 0 && cell[0] == '[' && bytes.IndexByte(cell, ']') < 0 {
+		return errors.New("a list begins with [ and has no ]")
 	}
 	if separator == len(separators) {
 		return visitOne(cell)

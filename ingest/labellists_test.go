@@ -64,6 +64,7 @@ func TestLabelLists(t *testing.T) {
 	require.EqualError(t, err, `"c" is none of the classes of x.gnn`)
 	for cell, want := range map[string]string{
 		"['a, b]":                       "a list has the quote ' without its end",
+		"[a, b":                         "a list begins with [ and has no ]",
 		"[a, [b]]":                      `a list of labels has '[' in it, and holds texts or numbers`,
 		"[{a: 1}]":                      `a list of labels has '{' in it, and holds texts or numbers`,
 		"a|" + strings.Repeat("z", 300): "300 bytes are no class or category",

@@ -122,7 +122,11 @@ func newPredict() *cobra.Command {
 				errs = append(errs, fmt.Errorf("--format %s: there are parquet, npy, csv and ogb-lsc", o.format))
 			}
 			out := args[len(args)-1]
-			if _, known := export.FormatOf(out); !known && o.format == "" {
+			switch _, known := export.FormatOf(out); {
+			case known || o.format != "":
+			case len(args) == 2 && exists(filepath.Join(out, "manifest.json")):
+				errs = append(errs, fmt.Errorf("%s is a dataset, and OUT is missing: gnnstore predict %s %s OUT.parquet", out, args[0], out))
+			default:
 				errs = append(errs, fmt.Errorf("%s: no format has this ending: choose .parquet, .csv or .npy, or say --format", out))
 			}
 			errs = append(errs, o.checkSubmission())

@@ -35,7 +35,8 @@
 // Labels that are integers counting from 0 are classes by number. Other integers and text are
 // classes of that name, in their order. Where Options say so, labels are numbers instead, and
 // negative ones are as good as others. Empty cells, nan and negative integers are missing, and so
-// are [Options].MissingWords; a class that is called unknown or the like is asked about.
+// are [Options].MissingWords; a class that is called unknown or the like is asked about. With
+// [Options].MultiLabel a node has any number of classes: see ingest.LabelLists.
 //
 // A map of features ([Options].Features) is JSON, from a node's id to the list of the columns where
 // its row is one, as SNAP's copies of the MUSAE graphs have it.

@@ -194,7 +194,7 @@ func bitsOf(v *value, elem store.Elem, dates *lines.Dates) (uint64, error) {
 		}
 		return 0, fmt.Errorf("%q is not an integer of 64 bits; round it, or keep it as f32", lines.ClipText(string(v.Text)))
 	case !ok && v.Kind != parquet.Float:
-		return 0, fmt.Errorf("%v are no integers; choose another column", v.Kind)
+		return 0, fmt.Errorf("%v are no integers; choose another column", kindOf(v))
 	case !ok:
 		return 0, fmt.Errorf("%v is not an integer of 64 bits; round it, or keep it as f32", v.Float)
 	}

@@ -171,13 +171,13 @@ func (e *entry) check(columns []column) error {
 // checkLeak refuses a feature that is the column to learn.
 func (e *entry) checkLeak(path string, columns []column, at []int) error {
 	for i, c := range columns {
-		if c.key != "label" && c.key != "value" {
+		if c.key != "label" && c.key != "value" && c.key != "labels" {
 			continue
 		}
 		for j, f := range columns {
 			if f.key == "features" && at[i] == at[j] {
 				return fmt.Errorf("%s: line %d: features: column %s of %s is the %s as well, and a network would read what it is to learn; leave it out of features",
-					e.schema, f.line, lines.ClipText(f.text), path, c.key)
+					e.schema, f.line, lines.ClipText(f.text), path, strings.TrimSuffix(c.key, "s"))
 			}
 		}
 	}
@@ -222,7 +222,7 @@ func (k ids) id(v *value, buf []byte) (n int64, text []byte, err error) {
 		}
 		switch {
 		case !ok:
-			return 0, nil, fmt.Errorf("%v are no ids", v.Kind)
+			return 0, nil, fmt.Errorf("%v are no ids", kindOf(v))
 		case n < 0:
 			return 0, nil, fmt.Errorf("id %d is negative, and the ids of this node type count from 0; for others say "+
 				"id_type: text", n)
@@ -237,12 +237,20 @@ func (k ids) id(v *value, buf []byte) (n int64, text []byte, err error) {
 	case parquet.Int:
 		text = strconv.AppendInt(buf[:0], v.Int, 10)
 	default:
-		return 0, nil, fmt.Errorf("%v are no ids that are text; cast the column to text", v.Kind)
+		return 0, nil, fmt.Errorf("%v are no ids that are text; cast the column to text", kindOf(v))
 	}
 	if len(text) > ingest.MaxIDBytes {
 		return 0, nil, fmt.Errorf("an id of %d bytes, and %d are the most", len(text), ingest.MaxIDBytes)
 	}
 	return 0, text, nil
+}
+
+// kindOf names the kind of a cell in messages.
+func kindOf(v *value) string {
+	if v.Kind == parquet.List && v.Text != nil {
+		return "lists of texts"
+	}
+	return v.Kind.String()
 }
 
 const (
@@ -303,6 +311,8 @@ func number(v *value) (float64, error) {
 // or by commas.
 func appendNumbers(dst []float32, v *value) ([]float32, error) {
 	switch {
+	case v.Kind == parquet.List && v.Text != nil:
+		return dst, errors.New("a list of texts, and numbers are expected; nodes may have it as labels")
 	case v.Kind == parquet.List:
 		for _, f := range v.List {
 			if math.IsNaN(f) || math.Abs(f) > math.MaxFloat32 {

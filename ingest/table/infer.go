@@ -342,7 +342,7 @@ func (c *guessed) add(v *value) {
 	case parquet.Float:
 		text = strconv.FormatFloat(v.Float, 'g', -1, 64)
 	case parquet.List:
-		text = fmt.Sprint(v.List)
+		text = fmt.Sprint(v.List) + string(v.Text)
 	}
 	if c.values[text]++; c.values[text] > 1 {
 		c.unique = false

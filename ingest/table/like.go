@@ -211,7 +211,7 @@ func taken(tables []matrix) (notes []string) {
 
 // followLabel gives the label the classes that it has in l.
 func (n *nodes) followLabel(l *ingest.Like) error {
-	if !n.label.set() && !n.value.set() {
+	if !n.label.set() && !n.value.set() && !n.multi.set() {
 		return nil
 	}
 	fail := func(format string, args ...any) error {
@@ -227,12 +227,21 @@ func (n *nodes) followLabel(l *ingest.Like) error {
 			n.name, err)
 	case of == nil:
 		return fail("node type %s has no label there; leave it out of the schema", n.name)
-	case of.Numbers != n.value.set():
-		key := map[bool]string{true: "value", false: "label"}[of.Numbers]
-		return fail("node type %s has a %s there; write %s: COLUMN in the schema", n.name, key, key)
+	case of.Numbers != n.value.set() || of.Multi != n.multi.set():
+		key := "label"
+		switch {
+		case of.Numbers:
+			key = "value"
+		case of.Multi:
+			key = "labels"
+		}
+		return fail("node type %s has %s there; write %s: COLUMN in the schema", n.name, key, key)
+	case of.Multi && len(of.ClassNames) == 0:
+		return fail("nodes of type %s have several classes without names there; leave the labels out of the schema", n.name)
+	case of.Multi && n.multi.lists.set():
+		n.multi.known = ingest.KnownCategory(of.ClassNames, l.ClassText())
 	case of.Multi:
-		return fail("nodes of type %s have several classes there, and a schema gives them one; leave the label out of the schema",
-			n.name)
+		return n.followColumns(of, l)
 	case of.Numbers:
 		return nil
 	case len(of.ClassNames) > 0:

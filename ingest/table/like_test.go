@@ -27,7 +27,7 @@ func learnt(t *testing.T, dir string) *ingest.Like {
 	}
 	for _, of := range form.Labels {
 		l.Labels = append(l.Labels, store.LabelEncoding{
-			Name: of.Name, NodeType: of.NodeType, Classes: 3, ClassNames: of.ClassNames, Numbers: of.Numbers,
+			Name: of.Name, NodeType: of.NodeType, Classes: int64(max(3, len(of.ClassNames))), ClassNames: of.ClassNames, Numbers: of.Numbers, Multi: of.Multi,
 		})
 	}
 	return l
@@ -99,7 +99,7 @@ func TestLikeUnknown(t *testing.T) {
 		"features: {other: [c, d]}":                        "table other: that dataset has no such table; leave its columns out of the schema",
 		"label: l":                                         "{like} shop.gnn: its table feat of a has the columns c, d; list them under features",
 		"features: [c, d], categorical: {c: index}":        "column c is categorical by onehot there; write categorical: {c: onehot}",
-		"features: [c, d], value: l":                       "node type a has a label there; write label: COLUMN in the schema",
+		"features: [c, d], value: l":                       "node type a has label there; write label: COLUMN in the schema",
 		"features: [c, d], unknown: 0, missing: {c: mean}": "column c is categorical there",
 	} {
 		_, err := follows(t, l, spec, "c,d,l\nparis,y,3\nzagreb,x,1\n")

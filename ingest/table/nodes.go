@@ -22,7 +22,8 @@ type nodes struct {
 	ids        ids // once settled
 	tables     []matrix
 	label      column
-	value      column // instead: a number to learn
+	value      column     // instead: a number to learn
+	multi      multiLabel // instead: any number of classes
 	split      column
 	hasSplit   bool
 	splitFiles [3]*entry
@@ -47,12 +48,13 @@ type nodeReader struct {
 	row      int64 // the next
 
 	// Of the row that was read:
-	number int64 // its id, where ids are integers
-	text   []byte
-	class  int32 // or the bits of a number to learn, NaN where it is missing
-	part   int   // -1: none
-	buf    []byte
-	token  []byte
+	number       int64 // its id, where ids are integers
+	text         []byte
+	class        int32   // or the bits of a number to learn, NaN where it is missing
+	multiClasses []int32 // zeros and ones, -1 where they are missing
+	part         int     // -1: none
+	buf          []byte
+	token        []byte
 }
 
 func (n *nodes) reader(learning bool) *nodeReader {
@@ -67,6 +69,7 @@ func (n *nodes) reader(learning bool) *nodeReader {
 			r.columns = append(r.columns, c)
 		}
 	}
+	r.columns = append(r.columns, n.multi.all()...)
 	return r
 }
 
@@ -153,6 +156,13 @@ func (r *nodeReader) read(cells []value) error {
 	}
 	if r.masks[0].set() {
 		if err := r.readMasks(cells[i:]); err != nil {
+			return err
+		}
+	}
+	if r.multi.set() {
+		var err error
+		of := cells[len(r.columns)-len(r.multi.all()):]
+		if r.multiClasses, err = r.multi.read(r.multiClasses[:0], of, r.learning); err != nil {
 			return err
 		}
 	}
@@ -255,7 +265,8 @@ func (n *nodes) settle(ctx context.Context, forgive forgiver) error {
 	if label.set() {
 		n.classes = n.newClasses()
 	}
-	if n.ids != rowIDs && !label.set() && !learns(n.tables) {
+	n.multi.begin()
+	if n.ids != rowIDs && !label.set() && !n.multi.lists.set() && !learns(n.tables) {
 		return n.settleJoins(ctx, forgive)
 	}
 	dense := n.ids == intIDs
@@ -277,6 +288,9 @@ func (n *nodes) settle(ctx context.Context, forgive forgiver) error {
 		if err := n.settleClasses(); err != nil {
 			return err
 		}
+	}
+	if err := n.multi.settle(n); err != nil {
+		return err
 	}
 	if err := n.entry.settle(n.tables); err != nil {
 		return err

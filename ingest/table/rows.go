@@ -14,6 +14,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/ingest/parquet"
 )
@@ -376,6 +377,13 @@ func (j *jsonRows) cell(v *value, column int, x any) error {
 		v.Kind, v.Float = parquet.Float, f
 		return err
 	case []any:
+		if len(x) > 0 {
+			if _, isText := x[0].(string); isText {
+				text, err := ingest.QuoteLabels(x)
+				v.Kind, v.Text = parquet.List, text
+				return err
+			}
+		}
 		list := j.lists[column][:0]
 		for _, e := range x {
 			n, ok := e.(json.Number)

@@ -191,7 +191,7 @@ func (s *schema) typeNames() string {
 
 var nodeKeys = []string{
 	"type", "files", "format", "delimiter", "header", "id", "id_type", "features", "categorical", "missing", "unknown",
-	"label", "value", "split", "masks", "missing_words", "where", "join",
+	"label", "value", "labels", "split", "masks", "missing_words", "where", "join",
 }
 
 // nodes reads an entry of nodes.
@@ -239,6 +239,7 @@ func (d *document) learnt(o *object, e *nodes) {
 	if e.label, e.value = o.column("label"), o.column("value"); e.label.set() && e.value.set() {
 		d.errorf(o.line, "label and value: a label names classes, and a value is a number to learn; node type %s has one of them", e.name)
 	}
+	e.multi = d.multiLabel(o, e)
 	if n := o.keys["split"]; n != nil && n.Kind == yaml.MappingNode {
 		parts := d.object(n, "split", "train", "valid", "test")
 		for i, key := range []string{"train", "valid", "test"} {

@@ -237,6 +237,15 @@ func (s *Source) describeNodes(form *ingest.Schema, n *nodes) {
 		form.Labels = append(form.Labels, ingest.Label{
 			Name: "label", NodeType: n.name, Classes: n.classes.Len(), ClassNames: n.classes.Names,
 		})
+		if name := n.listedLabels(); name != "" {
+			form.Skipped = append(form.Skipped, fmt.Sprintf("%s: line %d: label: column %s: %q is a class of its own; labels: %s reads "+
+				"it as a list of classes", s.schema.path, n.label.line, lines.ClipText(n.label.text), lines.ClipText(name), lines.ClipText(n.label.text)))
+		}
+		s.labels = append(s.labels, n)
+	}
+	if n.multi.set() {
+		names := n.multi.names()
+		form.Labels = append(form.Labels, ingest.Label{Name: "label", NodeType: n.name, Multi: true, Classes: len(names), ClassNames: names})
 		s.labels = append(s.labels, n)
 	}
 	if n.value.set() {
@@ -375,7 +384,11 @@ func (s *Source) Labels(ctx context.Context, i int, emit func(ingest.LabelChunk)
 		if err := out.In(path); err != nil {
 			return err
 		}
-		out.Chunk.Values = append(out.Chunk.Values, r.class)
+		if r.multi.set() {
+			out.Chunk.Values = append(out.Chunk.Values, r.multiClasses...)
+		} else {
+			out.Chunk.Values = append(out.Chunk.Values, r.class)
+		}
 		return out.Added()
 	}))
 }

@@ -533,7 +533,7 @@ func TestRefuses(t *testing.T) {
 		{"edges:\n  - {type: 'a:*:a', files: e.csv, src: x, dst: y, relation_column: w}\n  - {type: a:r:a, files: e.csv, src: x, dst: y}\n", "", "x,y,w\n1,2,r\n", `DIR/s.yaml: line 3: there are edges of a:r:a in two entries; list their files in one`},
 		{"edges:\n  - {type: a:to:a, files: e.csv, format: jsonl, src: x, dst: y}\n", "", `{"x":1,"y":2}` + "\n" + `{"x":1` + "\n", `DIR/e.csv: line 2: not an object of JSON: unexpected EOF`},
 		{"edges:\n  - {type: a:to:a, files: e.csv, format: jsonl, src: x, dst: y}\n", "", `{"x":1,"y":2}` + "\n" + `{"x":1,"y":2} {}` + "\n", `DIR/e.csv: line 2: text follows the object of JSON; write one a line`},
-		{"edges:\n  - {type: a:to:a, files: e.csv, format: jsonl, src: x, dst: y}\n", "", `{"x":1,"y":["a"]}` + "\n", `DIR/e.csv: line 1: column y: a list of something else than numbers`},
+		{"edges:\n  - {type: a:to:a, files: e.csv, format: jsonl, src: x, dst: y}\n", "", `{"x":1,"y":["a"]}` + "\n", `DIR/e.csv: line 1: column y: lists of texts are no ids`},
 	} {
 		dir := files{"s.yaml": c.yaml, "n.csv": c.n, "e.csv": c.e}.write(t)
 		_, err := read(dir, Options{})
