@@ -10,7 +10,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
-// multiLabel is how a table of nodes holds any number of classes a node: a column of lists, or a
+// multiLabel describes labels where a node has any number of classes: a column of lists, or a
 // column of zeros and ones for each class.
 type multiLabel struct {
 	lists   *ingest.LabelLists // nil: the labels are not lists

@@ -43,12 +43,14 @@ type Options struct {
 	// Label is a column of the table of nodes, with ":value" behind it where it has numbers and no
 	// classes. Default label, y and the like; "none" is none.
 	Label string
-	// MultiLabel: nodes have any number of classes. The column Label lists them, as in a|b or [a, b],
-	// or Label names a column of zeros and ones for each class, A,B,C. Such columns are one class a
-	// node without MultiLabel if each row has exactly one 1. OneLabel makes a class of each list.
-	// Without both, a column of lists is asked about.
+	// MultiLabel: nodes have any number of classes. The column Label lists them, as in a|b or [a,
+	// b], or Label names a column of zeros and ones for each class, A,B,C. Such columns are one
+	// class a node without MultiLabel if each row has exactly one 1. OneLabel makes a class of each
+	// list. Without both, a column of lists is asked about.
 	MultiLabel, OneLabel bool
-	Columns              []string // columns of it that are features; default all others of numbers, or none beside Features
+	// Columns are the columns of the table of nodes that are features. Default all others of
+	// numbers, or none beside Features.
+	Columns []string
 
 	// Features is the path of a map of features, or of an array in a .npy, .npz or .pt file, with
 	// ":ARRAY" behind it where the file has several. Default none.

@@ -314,12 +314,13 @@ func (n *nodeTable) namedLabels(t *table, o *Options) (columns []int) {
 	if t.header == nil || n.label < 0 {
 		return nil
 	}
+	taken := n.labelColumns()
 	for i, h := range t.header {
 		name := ingest.SnakeName(h)
 		if name == "y" && ingest.Called(t.header, "x") >= 0 {
 			continue
 		}
-		if !slices.Contains(n.labelColumns(), i) && (slices.Contains(ingest.LabelNames, name) || slices.Contains(ingest.ClassNames, name)) {
+		if !slices.Contains(taken, i) && (slices.Contains(ingest.LabelNames, name) || slices.Contains(ingest.ClassNames, name)) {
 			columns = append(columns, i)
 		}
 	}

@@ -245,7 +245,9 @@ func (s *Source) describeNodes(form *ingest.Schema, n *nodes) {
 	}
 	if n.multi.set() {
 		names := n.multi.names()
-		form.Labels = append(form.Labels, ingest.Label{Name: "label", NodeType: n.name, Multi: true, Classes: len(names), ClassNames: names})
+		form.Labels = append(form.Labels, ingest.Label{
+			Name: "label", NodeType: n.name, Multi: true, Classes: len(names), ClassNames: names,
+		})
 		s.labels = append(s.labels, n)
 	}
 	if n.value.set() {
