@@ -12,8 +12,7 @@ import (
 const separators = "|;,"
 
 // LabelLists reads a column of multi-label classification. A cell lists the labels of one node:
-// a|b, a;b, "a, b", [a, b], ['a', 'b'] or [1 2]. A Category learns the
-// classes in one reading.
+// a|b, a;b, "a, b", [a, b], ['a', 'b'] or [1 2]. A Category learns the classes in one reading.
 type LabelLists struct {
 	classes    *Category                 // nil until settled
 	bySeparate [len(separators)]Category // what each separator would make of the column

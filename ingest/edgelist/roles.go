@@ -320,7 +320,8 @@ func (n *nodeTable) namedLabels(t *table, o *Options) (columns []int) {
 		if name == "y" && ingest.Called(t.header, "x") >= 0 {
 			continue
 		}
-		if !slices.Contains(taken, i) && (slices.Contains(ingest.LabelNames, name) || slices.Contains(ingest.ClassNames, name)) {
+		isLabel := slices.Contains(ingest.LabelNames, name) || slices.Contains(ingest.ClassNames, name)
+		if isLabel && !slices.Contains(taken, i) {
 			columns = append(columns, i)
 		}
 	}

@@ -19,7 +19,7 @@
 //	    missing: {age: mean}        # of numbers: refuse, 0, mean or indicator; one word is for all columns
 //	    unknown: {country: 0}       # of categories that Options.Like lacks: refuse, or 0
 //	    label: segment              # or value: a column of numbers to learn
-//	    labels: topics              # instead: lists of classes, as in a|b, or [a, b], columns of 0 and 1
+//	    labels: topics              # instead: lists, as in a|b; or [a, b], columns of 0 and 1
 //	    split: part                 # its values are train, valid, test (or 0, 1, 2), or nothing
 //	    masks: {train: m1, valid: m2, test: m3} # instead: columns of zeros and ones
 //	    missing_words: [unknown, "?"] # stand for nothing, like an empty cell

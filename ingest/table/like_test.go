@@ -27,7 +27,8 @@ func learnt(t *testing.T, dir string) *ingest.Like {
 	}
 	for _, of := range form.Labels {
 		l.Labels = append(l.Labels, store.LabelEncoding{
-			Name: of.Name, NodeType: of.NodeType, Classes: int64(max(3, len(of.ClassNames))), ClassNames: of.ClassNames, Numbers: of.Numbers, Multi: of.Multi,
+			Name: of.Name, NodeType: of.NodeType, Classes: int64(max(3, len(of.ClassNames))), ClassNames: of.ClassNames,
+			Numbers: of.Numbers, Multi: of.Multi,
 		})
 	}
 	return l

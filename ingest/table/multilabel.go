@@ -110,7 +110,8 @@ func (m *multiLabel) read(dst []int32, cells []value, learning bool) ([]int32, e
 			text := textOf(v, buf[:0])
 			in, ok := ingest.MaskOf(text)
 			if !ok {
-				return dst, &rowError{c.text, fmt.Errorf("%q in a column of zeros and ones, which labels makes a class", lines.ClipText(string(text)))}
+				err := fmt.Errorf("%q in a column of zeros and ones, which labels makes a class", lines.ClipText(string(text)))
+				return dst, &rowError{c.text, err}
 			}
 			if class = 0; in {
 				class = 1

@@ -238,8 +238,9 @@ func (s *Source) describeNodes(form *ingest.Schema, n *nodes) {
 			Name: "label", NodeType: n.name, Classes: n.classes.Len(), ClassNames: n.classes.Names,
 		})
 		if name := n.listedLabels(); name != "" {
+			column := lines.ClipText(n.label.text)
 			form.Skipped = append(form.Skipped, fmt.Sprintf("%s: line %d: label: column %s: %q is a class of its own; labels: %s reads "+
-				"it as a list of classes", s.schema.path, n.label.line, lines.ClipText(n.label.text), lines.ClipText(name), lines.ClipText(n.label.text)))
+				"it as a list of classes", s.schema.path, n.label.line, column, lines.ClipText(name), column))
 		}
 		s.labels = append(s.labels, n)
 	}
