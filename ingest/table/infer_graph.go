@@ -22,7 +22,7 @@ const (
 // propertyColumns are the columns of a property graph that a table has: of nodes, of edges, or of
 // both.
 type propertyColumns struct {
-	system              string // whose header it is
+	system              string // whose header it is; "": a column has the type of each node
 	id, labels          int    // -1 without one
 	start, end, kind    int
 	space, starts, ends string // of ids, in parentheses
@@ -129,6 +129,7 @@ func (g *guess) properties() error {
 			others = append(others, t)
 		}
 	}
+	others = p.typedTables(others)
 	if len(p.tables) == 0 {
 		return nil
 	}
@@ -145,6 +146,45 @@ func (g *guess) properties() error {
 	}
 	p.write(g)
 	return nil
+}
+
+// nodeTypeNames are the headers of columns with the type of each node.
+var nodeTypeNames = []string{"node_type", "nodetype", "ntype", "vertex_type", "entity_type"}
+
+// typedTables takes the tables of nodes that have a column of types, and, if there are some, the
+// tables of edges. It returns the other tables.
+func (p *propertyGraph) typedTables(tables []*inferred) (others []*inferred) {
+	for _, t := range tables {
+		id := t.ownID()
+		kind := slices.IndexFunc(t.columns, func(c *guessed) bool {
+			return c.is(nodeTypeNames...) && c != id && c.missing == 0 && len(c.values) <= manyRelations
+		})
+		if !t.form.header || id == nil || kind < 0 || t.asPair() != nil {
+			others = append(others, t)
+			continue
+		}
+		columns := propertyColumns{id: slices.Index(t.columns, id), labels: kind, start: -1, end: -1, kind: -1}
+		p.tables = append(p.tables, &propertyTable{inferred: t, propertyColumns: columns})
+	}
+	if len(others) == len(tables) {
+		return others
+	}
+	return slices.DeleteFunc(others, func(t *inferred) bool {
+		if !t.form.header {
+			return false
+		}
+		e := t.namedPair()
+		if e == nil {
+			return false
+		}
+		columns := propertyColumns{id: -1, labels: -1, kind: -1}
+		columns.start, columns.end = slices.Index(t.columns, e.src), slices.Index(t.columns, e.dst)
+		if e.findRelation(); e.by != nil {
+			columns.kind = slices.Index(t.columns, e.by)
+		}
+		p.tables = append(p.tables, &propertyTable{inferred: t, propertyColumns: columns})
+		return true
+	})
 }
 
 // eachRow reads the files of a table through.
@@ -373,7 +413,7 @@ func (p *propertyGraph) write(g *guess) {
 			}
 			e := &inferredEdges{
 				inferred: r.inferred, src: r.columns[t.start], dst: r.columns[t.end], from: p.name(pair[0]), to: p.name(pair[1]),
-				relation: cleanName(cmp.Or(r.name, t.stem)), why: fmt.Sprintf("columns %s and %s of %s", t.columns[t.start].name, t.columns[t.end].name, t.system),
+				relation: cleanName(cmp.Or(r.name, t.stem)), why: t.endsText(),
 				chosen: chosen{passed: map[*guessed]bool{}},
 			}
 			for _, i := range []int{t.id, t.labels, t.kind} {
@@ -394,6 +434,15 @@ func (p *propertyGraph) write(g *guess) {
 		}
 		g.notes = append(g.notes, fmt.Sprintf("%d edges have an end that no table lists%s", p.lost, why))
 	}
+}
+
+// endsText names the columns of the ends for a comment.
+func (t *propertyTable) endsText() string {
+	text := fmt.Sprintf("columns %s and %s", t.columns[t.start].name, t.columns[t.end].name)
+	if t.system != "" {
+		text += " of " + t.system
+	}
+	return text
 }
 
 // patterns returns the patterns for where that match the labels of the type's nodes.

@@ -37,8 +37,8 @@ func TestInferProperties(t *testing.T) {
 	require.Equal(t, []float32{4, 3}, g.rows["dog/feat"])
 }
 
-// TestInferMerged: a relation that begins or ends in several types makes one type of them, since
-// the ids alone do not tell whose an end is.
+// TestInferMerged: a relation that begins or ends in several types makes one type of them, since a
+// row of edges does not name the types of its ends.
 func TestInferMerged(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("_id,_labels,_start,_end,_type\n")
@@ -121,4 +121,33 @@ func TestInferNullable(t *testing.T) {
 	// What it is called after has other ids.
 	_, err := Infer(files{"companies.csv": "id,size\n3,10\n4,20\n", "people.csv": "id,company_id\n1,77\n2,78\n"}.write(t))
 	require.ErrorContains(t, err, "no table in it looks like edges")
+}
+
+// TestInferTypeColumns: each value of a column node_type becomes a type of nodes, and the ends
+// of edges tell between which types a relation is.
+func TestInferTypeColumns(t *testing.T) {
+	const nodes = "id,node_type,age,price,label\n1,user,30,,a\n2,item,,2.5,\n3,user,40,,b\n4,item,,3.5,\n5,brand,,,\n"
+	yaml, g := inferAndRead(t, files{"nodes.csv": nodes, "edges.csv": "src,dst,edge_type,w\n1,2,buys,1\n3,4,buys,2\n3,2,buys,2\n2,5,made_by,1\n"}.write(t))
+	require.Contains(t, yaml, "    where: {node_type: [user]}\n")
+	require.Contains(t, yaml, "  - type: \"user:buys:item\" # columns src and dst\n")
+	require.Equal(t, []string{"1>2 1", "3>4 2", "3>2 2"}, g.edges["user__buys__item"])
+	require.Equal(t, []string{"2>5 1"}, g.edges["item__made_by__brand"])
+	require.Equal(t, []float32{30, 40}, g.rows["user/feat"])
+	require.Equal(t, []int32{0, 1}, g.labels["user"])
+	require.NotContains(t, g.labels, "item")
+
+	// Without a column of relations, edges between several pairs of types are one relation, so
+	// their types are one.
+	yaml, g = inferAndRead(t, files{"nodes.csv": nodes, "edges.csv": "src,dst\n1,2\n3,4\n"}.write(t))
+	require.Contains(t, yaml, "user:edges:item")
+	require.Equal(t, []string{"1>2", "3>4"}, g.edges["user__edges__item"])
+	yaml, _ = inferAndRead(t, files{"nodes.csv": nodes, "edges.csv": "src,dst\n1,2\n2,5\n"}.write(t))
+	require.Contains(t, yaml, "user_item_brand:edges:user_item_brand")
+
+	// Types that are numbers, and ids that repeat in another type, which no column can tell apart.
+	yaml, g = inferAndRead(t, files{"v.csv": "node_id,ntype,x\n1,0,1\n2,1,2\n3,0,4\n", "e.csv": "from,to\n1,2\n3,2\n"}.write(t))
+	require.Equal(t, []string{"1>2", "3>2"}, g.edges["0__e__1"], yaml)
+	text, err := Infer(files{"v.csv": "node_id,ntype,x\n1,0,1\n1,1,2\n3,0,4\n", "e.csv": "from,to\n1,2\n3,2\n"}.write(t))
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "where")
 }
