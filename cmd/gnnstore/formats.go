@@ -35,8 +35,14 @@ var formats = map[string]struct {
 		func(p string, o *sourceOptions) (ingest.Source, error) { return opened(edgelist.Open(p, o.csv)) }},
 	"events": {"a stream of events: source, destination and time in a table, .gz, .zst and .parquet included, or in a .pt or .npz",
 		func(p string, o *sourceOptions) (ingest.Source, error) {
-			if arrays.HasEvents(p) {
+			switch {
+			case arrays.HasEvents(p):
 				return o.openEvents(p)
+			case eventset.IsTyped(p) && o.namesNoColumn():
+				return opened(eventset.OpenTGB(p, o.csv.EdgeFeatures, o.eventset()))
+			case o.nodeTypes+o.missingTypes != "":
+				return nil, misuse(errors.New("--node-types and --missing-features: events have them if they are TGB's, " +
+					"thgl-*_edgelist.csv, and no option names a column; leave them out"))
 			}
 			return opened(edgelist.Open(p, o.csv))
 		}},
@@ -132,11 +138,13 @@ type sourceOptions struct {
 	likePath string
 	like     *ingest.Like // the dataset that the source follows; nil: none
 
-	nodeCount   int64  // of csv, events and arrays
-	timeScale   string // of streams
-	multiLabel  bool   // of csv and arrays
-	made        bool   // features of events are
-	yearColumns int    // of ogb and mag240m
+	nodeCount    int64  // of csv, events and arrays
+	timeScale    string // of streams
+	multiLabel   bool   // of csv and arrays
+	made         bool   // features of events are
+	nodeTypes    string // of tgb
+	missingTypes string // Missing of tgb
+	yearColumns  int    // of ogb and mag240m
 }
 
 // validate completes the options and reports every problem.
@@ -160,6 +168,9 @@ func (o *sourceOptions) validate(format string, b *buildOptions) error {
 		return fmt.Errorf("--edge-features %s: format %s has its own; leave it out, or make others: random:D", strings.Join(made, ","), format)
 	} else if format == "jodie" && made == nil {
 		o.csv.EdgeFeatures = []string{"5-"}
+	}
+	if m := o.csv.Missing; (format == "tgb" || format == "events") && (m == "zeros" || m == "refuse") {
+		o.missingTypes, o.csv.Missing = o.csv.Missing, ""
 	}
 	o.csv.OwnNodes = format == "graphml" || format == "nodelink"
 	if format == "csv" || format == "events" {
@@ -217,7 +228,17 @@ func (o *sourceOptions) openEvents(path string) (ingest.Source, error) {
 
 // eventset returns the options of folders of temporal frameworks.
 func (o *sourceOptions) eventset() eventset.Options {
-	return eventset.Options{Bipartite: o.csv.Bipartite, NoRows: o.made, Memory: o.memory}
+	return eventset.Options{
+		Bipartite: o.csv.Bipartite, NoRows: o.made, NodeTypes: o.nodeTypes, Missing: o.missingTypes, Memory: o.memory,
+	}
+}
+
+// namesNoColumn reports whether no option describes the columns of events. Typed events of TGB are
+// then read as format tgb reads them.
+func (o *sourceOptions) namesNoColumn() bool {
+	c := o.csv
+	return c.Header+c.IDType+c.Src+c.Dst+c.Time+c.TimeUnit+c.EventLabel+c.Part == "" && !c.OneSpace && !c.Bipartite &&
+		o.nodeCount == 0 && o.skipBad == 0
 }
 
 // checkFormat refuses unknown formats.

@@ -31,6 +31,50 @@ func ranked(w io.Writer, events [][3]int, negatives func(i int) []int) {
 	fmt.Fprint(w, ".")
 }
 
+// TestTypedStreams reads typed events of TGB alike in formats tgb, events and auto, from the folder
+// and from the table.
+func TestTypedStreams(t *testing.T) {
+	dir := t.TempDir()
+	table := filepath.Join(dir, "thgl-z_edgelist.csv")
+	require.NoError(t, os.WriteFile(table, []byte("timestamp,head,tail,relation_type\n1,7,2,0\n2,2,5,1\n9,5,7,0\n"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "thgl-z_nodetype.csv"), []byte("node_id,type\n7,0\n2,4\n5,4\n"), 0o644))
+	ingested := func(code int, args ...string) (stdout, stderr string) {
+		t.Helper()
+		code2, stdout, stderr := gnnstore(t, append([]string{"ingest"}, args...)...)
+		require.Equal(t, code, code2, stderr)
+		return stdout, stderr
+	}
+	seals := map[string]bool{}
+	for _, format := range []string{"tgb", "events", "auto"} {
+		for _, src := range []string{dir, table} {
+			out := filepath.Join(t.TempDir(), "x.gnn")
+			text, _ := ingested(0, format, src, out)
+			require.Contains(t, text, "\nfeatures  feat of events: 2 × f16\nfeatures  feat: 2 × f16\n")
+			require.Contains(t, text, "1 at nodes of that type; --node-types none leaves them out")
+			ds, err := store.Open(out)
+			require.NoError(t, err)
+			seals[ds.Manifest().Whole()] = true
+			require.NoError(t, ds.Close())
+			text, _ = ingested(0, format, src, out+"2", "--node-types", "none")
+			require.NotContains(t, text, "features  feat: ")
+		}
+	}
+	require.Len(t, seals, 1)
+	out := filepath.Join(t.TempDir(), "x.gnn")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "thgl-z_nodetype.csv"), []byte("node_id,type\n7,0\n2,4\n"), 0o644))
+	for _, format := range []string{"tgb", "events"} {
+		_, errs := ingested(1, format, table, out)
+		require.Contains(t, errs, `1 of the 3 nodes of events have no type, "5" is the first; add them, or say --missing-features zeros, or --node-types none`)
+		text, _ := ingested(0, format, table, out+format, "--missing-features", "zeros")
+		require.Contains(t, text, "features  feat: 2 × f16")
+	}
+	_, errs := ingested(2, "events", table, out, "--time", "timestamp", "--node-types", "none")
+	require.Contains(t, errs, "no option names a column; leave them out")
+	text, _ := ingested(0, "events", table, out, "--time", "timestamp", "--edge-features", "relation_type")
+	require.Contains(t, text, "features  feat of events: 1 × f16")
+	require.NotContains(t, text, "features  feat: ")
+}
+
 // TestTGB goes the way of a data set of TGB's: ingested with its negatives, looked at, learnt, and
 // measured again.
 func TestTGB(t *testing.T) {

@@ -17,6 +17,9 @@
 // streamed. Where nodes are texts, their numbers are held: some 100 bytes a node, up to a quarter
 // of the ingest's memory.
 //
+// A table NAME_nodetype.csv beside it (node_id,type) has the types of nodes. Each type is a column
+// of features of nodes, 1 at nodes of that type; 4 bytes a node are held.
+//
 // Tables are read by package edgelist, whose comment has the memory for that. A matrix takes a
 // chunk, or 64 MiB if it is stored by columns. If idx is not in the order of the rows, 4 bytes a
 // row are held, and rows take up to a quarter of the ingest's memory.

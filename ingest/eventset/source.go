@@ -18,6 +18,11 @@ import (
 type Options struct {
 	Bipartite bool // sources and destinations are users and items
 	NoRows    bool // features of events are left behind, since others are to be made
+	// NodeTypes is TGB's table of nodes and types. Default NAME_nodetype.csv beside the table of
+	// events, if it is there; NoNodeTypes reads none.
+	NodeTypes string
+	// Missing is "zeros" if nodes may lack a type, or "refuse", the default.
+	Missing string
 	// Memory bounds what the pickle of a .pt takes; 0 is no bound but its own.
 	Memory int64
 }

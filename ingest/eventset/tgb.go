@@ -29,14 +29,17 @@ import (
 // count on from the users in the files of negatives. Others have time, source and destination
 // first; their nodes are of one type, called by texts, and negatives number them as they come in
 // the table, a row's source before its destination. In tkgl-* and thgl-* the fourth column is the
-// type of an event; each type is a column of features.
+// type of an event; each type is a column of features. Types of nodes, in NAME_nodetype.csv, are
+// columns of features of nodes.
 type TGB struct {
 	*edgelist.Source
 	table     string
-	negatives []string // the files, or none
-	looked    string   // for them
-	typed     bool     // events have types, each a column of features
-	skipped   []string // files beside the table that are not read, and why
+	negatives []string   // the files, or none
+	looked    string     // for them
+	typed     bool       // events have types, each a column of features
+	types     *nodeTypes // nil without
+	complete  bool       // each node must have a type
+	skipped   []string   // files beside the table that are not read, and why
 	memory    int64
 	numbers   map[xxh3.Uint128]uint32 // of texts; nil of JODIE's layout
 	seed      uint64                  // of their hashes, which nobody knows beforehand
@@ -77,15 +80,30 @@ func OpenTGB(path string, columns []string, o Options) (*TGB, error) {
 			t.skipped = append(t.skipped, fmt.Sprintf("%s: the negatives of typed events", strings.Join(t.negatives, " and ")))
 			t.negatives = nil
 		}
-		if types := filepath.Join(dir, name+"_nodetype"+version+".csv"); exists(types) {
-			t.skipped = append(t.skipped, types+": the types of nodes, since a stream has one type of nodes")
-		}
 	}
 	header, err := firstLine(table)
 	if err != nil {
 		return nil, err
 	}
 	list := edgelist.Options{Events: true, EdgeFeatures: columns}
+	types := o.NodeTypes
+	if beside := filepath.Join(dir, name+"_nodetype"+version+".csv"); types == "" && exists(beside) {
+		types = beside
+	}
+	switch {
+	case types == "" || types == NoNodeTypes:
+	case !jodie(header):
+		t.types = &nodeTypes{path: types}
+	case o.NodeTypes != "":
+		return nil, fmt.Errorf("{node_types} %s: the users and items of %s are two types already; leave it out",
+			types, table)
+	default:
+		t.skipped = append(t.skipped, types+": types of nodes, since users and items are two types already")
+	}
+	if t.complete = o.Missing != "zeros"; o.Missing != "" && t.types == nil {
+		return nil, errors.New("{missing_features}: it goes with the types of nodes, NAME_nodetype.csv or {node_types}, and " +
+			"there are none")
+	}
 	if jodie(header) {
 		list.Header, list.Src, list.Dst, list.Time, list.EventLabel, list.Bipartite, list.IDType = "short", "1", "2", "3", "4", true, "int"
 		if columns == nil && !o.NoRows {
@@ -105,6 +123,17 @@ func OpenTGB(path string, columns []string, o Options) (*TGB, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+// IsTyped reports whether path leads to a table of TGB's typed events, tkgl-* or thgl-*, by its
+// name.
+func IsTyped(path string) bool {
+	table, err := findTGB(path)
+	if err != nil {
+		return false
+	}
+	base := filepath.Base(table)
+	return strings.HasPrefix(base, "tkgl-") || strings.HasPrefix(base, "thgl-")
 }
 
 // findTGB is the table that a path leads to.
@@ -156,7 +185,8 @@ func jodie(header string) bool {
 // Extras implements [ingest.Source].
 func (t *TGB) Extras() ingest.Extras {
 	e := t.Source.Extras()
-	e.Remarks, e.Negatives = t.Remarks, t.Negatives
+	e.Remarks, e.Negatives, e.Describe = t.Remarks, t.Negatives, t.Describe
+	e.MissingRows = t.MissingRows
 	return e
 }
 
@@ -189,6 +219,11 @@ func (t *TGB) Schema(ctx context.Context) (*ingest.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
+	if t.types != nil {
+		if err := t.readTypes(ctx, &s); err != nil {
+			return nil, err
+		}
+	}
 	stream := *s.Relations[0].Stream
 	stream.Negatives = len(t.negatives) > 0
 	s.Relations = []ingest.Relation{s.Relations[0]}
@@ -206,6 +241,80 @@ func (t *TGB) Schema(ctx context.Context) (*ingest.Schema, error) {
 	}
 	t.schema = &s
 	return &s, nil
+}
+
+// readTypes reads the types of nodes, and adds them to the schema as features.
+func (t *TGB) readTypes(ctx context.Context, s *ingest.Schema) error {
+	number := func(text []byte) (uint32, bool) {
+		n, known := t.numbers[xxh3.Hash128Seed(text, t.seed)]
+		return n, known
+	}
+	if err := t.types.read(ctx, int64(len(t.numbers)), number); err != nil {
+		return err
+	}
+	if t.complete && t.types.missing > 0 {
+		return t.refuseMissing(ctx)
+	}
+	more, err := ingest.Files(t.types.path)
+	if err != nil {
+		return err
+	}
+	if s.Identity != "" {
+		s.Identity += more
+	}
+	s.Tables = append(slices.Clone(s.Tables), ingest.Table{Name: "feat", NodeType: "node", Dim: t.types.names.Len()})
+	s.Skipped = append(s.Skipped, t.types.notes()...)
+	return nil
+}
+
+// refuseMissing returns the error that names the first node without a type.
+func (t *TGB) refuseMissing(ctx context.Context) error {
+	want, at, name := t.types.firstMissing(), uint32(0), ""
+	err := t.eachText(ctx, func(text []byte) error {
+		if at == want {
+			name = lines.Clip(text)
+		}
+		at++
+		return nil
+	}, func(int) {})
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: %d of the %d nodes of events have no type, %q is the first; add them, or say {missing_features} "+
+		"zeros, or {node_types} none", t.types.path, t.types.missing, len(t.types.of), name)
+}
+
+// typesTable reports whether a table has the types of nodes, which is the last one.
+func (t *TGB) typesTable(table int) bool {
+	return t.types != nil && t.schema != nil && table == len(t.schema.Tables)-1
+}
+
+// Rows streams the features of events, or the types of nodes.
+func (t *TGB) Rows(ctx context.Context, table int, emit func(ingest.RowChunk) error) error {
+	if t.typesTable(table) {
+		return t.types.rows(ctx, emit)
+	}
+	return t.Source.Rows(ctx, table, emit)
+}
+
+// MissingRows returns the number of nodes without a type.
+func (t *TGB) MissingRows(table int) int64 {
+	if t.typesTable(table) {
+		return t.types.missing
+	}
+	return t.Source.MissingRows(table)
+}
+
+// Describe names the columns of the tables.
+func (t *TGB) Describe() ingest.Description {
+	d := t.Source.Describe()
+	if t.types != nil && t.schema != nil {
+		tables := make([][]store.Encoding, len(t.schema.Tables))
+		copy(tables, d.Tables)
+		tables[len(tables)-1] = t.types.columns()
+		d.Tables = tables
+	}
+	return d
 }
 
 // eachText visits every text that was not there before, in the order of their numbers, which it
@@ -420,7 +529,7 @@ func integers(nodes []int64, value any) ([]int64, error) {
 // Remarks adds a remark where there are no negatives.
 func (t *TGB) Remarks() []string {
 	remarks := t.Source.Remarks()
-	if t.typed && len(t.Describe().Tables) > 0 {
+	if t.typed && len(t.Source.Describe().Tables) > 0 {
 		remarks = append(remarks[:len(remarks):len(remarks)], "the type of an event is a column of its features for each type, 1 at events of that type")
 	}
 	if len(t.negatives) == 0 && !t.typed {

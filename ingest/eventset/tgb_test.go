@@ -316,8 +316,8 @@ func FuzzTGB(f *testing.F) {
 	})
 }
 
-// TestTGBTyped: the types of events are columns of features, text or integers, and what else comes
-// with them is named as left behind.
+// TestTGBTyped makes a column of features of each type of events, text or integers, and notes that
+// negatives are not read.
 func TestTGBTyped(t *testing.T) {
 	for name, c := range map[string]struct {
 		rows string
@@ -326,8 +326,7 @@ func TestTGBTyped(t *testing.T) {
 		"tkgl-x": {"5,Q1,Q2,P9\n6,Q2,Q3,P1\n6,Q1,Q3,P9\n", []float32{0, 1, 1, 0, 0, 1}},
 		"thgl-x": {"5,0,9,3\n6,9,0,11\n7,0,4,3\n", []float32{1, 0, 0, 1, 1, 0}},
 	} {
-		dir := folder{name + "_edgelist.csv": "timestamp,head,tail,relation_type\n" + c.rows, name + "_nodetype.csv": "node_id,type\n0,0\n",
-			name + "_val_ns.pkl": "x", name + "_test_ns.pkl": "x"}.write(t)
+		dir := folder{name + "_edgelist.csv": "timestamp,head,tail,relation_type\n" + c.rows, name + "_val_ns.pkl": "x", name + "_test_ns.pkl": "x"}.write(t)
 		open := func() (ingest.Source, error) { return OpenTGB(dir, nil, Options{}) }
 		s, err := open()
 		require.NoError(t, err)
@@ -336,9 +335,8 @@ func TestTGBTyped(t *testing.T) {
 		require.Equal(t, c.want, g.Rows[0])
 		require.Equal(t, int64(3), g.Schema.NodeTypes[0].Count)
 		require.False(t, g.Schema.Relations[0].Stream.Negatives)
-		require.Len(t, g.Schema.Skipped, 2)
+		require.Len(t, g.Schema.Skipped, 1)
 		require.Contains(t, g.Schema.Skipped[0], "the negatives of typed events")
-		require.Contains(t, g.Schema.Skipped[1], "_nodetype.csv: the types of nodes")
 		require.Len(t, s.Extras().Describe().Tables[0], 1)
 		_, _, err = sealed(t, s, build.Options{})
 		require.NoError(t, err)
