@@ -1,11 +1,14 @@
 package edgelist
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/archive"
 	"github.com/gnnstore/gnnstore/ingest/arrays"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 // The values of Options.FeatureRows.
@@ -47,6 +50,22 @@ func (s *Source) openArray() error {
 	}
 	s.array = &featureArray{Features: f}
 	return nil
+}
+
+// renamed adds a remedy to the error of a map of features that is an array under another name.
+func renamed(path string, err error) error {
+	f, opened := store.OpenFile(path) // no pipe
+	if opened != nil {
+		return err
+	}
+	defer f.Close()
+	switch head := archive.Head(f); {
+	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
+		return fmt.Errorf("%w; if it holds an array of features, rename it to end in .npz or .pt", err)
+	case bytes.HasPrefix(head, []byte("\x93NUMPY")):
+		return fmt.Errorf("%w; if it holds an array of features, rename it to end in .npy", err)
+	}
+	return err
 }
 
 // tableOrder compares the ids of a table of nodes with the rows of an array.

@@ -16,11 +16,15 @@ import (
 )
 
 // matrixOf is an .npy file of n rows, i and i/2 in row i.
-func matrixOf(n int) string {
-	b := npy.AppendHeader(nil, "<f4", int64(n), 2)
+func matrixOf(n int) string { return wideMatrix(n, 2) }
+
+// wideMatrix is an .npy file of n rows: i, i/2, i/3 and so on in row i.
+func wideMatrix(n, dim int) string {
+	b := npy.AppendHeader(nil, "<f4", int64(n), int64(dim))
 	for i := range n {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(i)))
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(i)/2))
+		for j := range dim {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(i)/float32(j+1)))
+		}
 	}
 	return string(b)
 }
@@ -89,6 +93,12 @@ func TestFeatureArray(t *testing.T) {
 		_, err := read(dir, c.o)
 		require.EqualError(t, err, strings.ReplaceAll(c.want, "DIR", dir))
 	}
+	for head, ext := range map[string]string{"PK\x03\x04": ".npz or .pt", "\x93NUMPY": ".npy"} {
+		dir := files{"edges.csv": edges, "x.bin": head + "\x01"}.write(t)
+		_, err := read(dir, Options{Features: "x.bin"})
+		require.ErrorContains(t, err, dir+"/x.bin: ")
+		require.ErrorContains(t, err, "; if it holds an array of features, rename it to end in "+ext)
+	}
 	_, err := read(files{"edges.csv": edges}.write(t), Options{FeatureRows: ByID})
 	require.EqualError(t, err, "{feature_rows}: it goes with {node_features} and an array; leave it out")
 	var question *ingest.Question
@@ -97,14 +107,15 @@ func TestFeatureArray(t *testing.T) {
 }
 
 func TestFeatureArrayConforms(t *testing.T) {
-	const n = ingest.ChunkBytes/8 + 11
+	const dim = 64
+	const n = ingest.ChunkBytes/4/dim + 11
 	var edges, nodes strings.Builder
 	edges.WriteString("src,dst\n0,1\n")
 	nodes.WriteString("id,y\n")
 	for i := range n {
 		nodes.WriteString(strconv.Itoa(i*7%n) + ",1\n")
 	}
-	dir := files{"edges.csv": edges.String(), "n.csv": nodes.String(), "x.npy": matrixOf(n)}.write(t)
+	dir := files{"edges.csv": edges.String(), "n.csv": nodes.String(), "x.npy": wideMatrix(n, dim)}.write(t)
 	open := func(o Options) func() (ingest.Source, error) {
 		o.Features = filepath.Join(dir, "x.npy")
 		return func() (ingest.Source, error) { return Open(filepath.Join(dir, "edges.csv"), o) }

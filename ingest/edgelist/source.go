@@ -291,7 +291,7 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 	schema.Relations = []ingest.Relation{to}
 	if s.features != nil {
 		if err := s.features.scan(ctx); err != nil {
-			return nil, err
+			return nil, renamed(s.features.path, err)
 		}
 		if s.features.dim > 0 {
 			schema.Tables = []ingest.Table{{Name: "feat", NodeType: "node", Dim: s.features.dim}}

@@ -141,13 +141,14 @@ func TestBadNodeTypes(t *testing.T) {
 }
 
 func TestNodeTypesConform(t *testing.T) {
-	const n = ingest.ChunkBytes/4/3 + 7
+	const kinds = 100
+	const n = ingest.ChunkBytes/4/kinds + 7
 	var events, types strings.Builder
 	events.WriteString("timestamp,head,tail,relation_type\n")
 	types.WriteString("node_id,type\n")
 	for i := range n {
 		fmt.Fprintf(&events, "%d,%d,%d,1\n", i, i, (i+1)%n)
-		fmt.Fprintf(&types, "%d,%d\n", i, i%3)
+		fmt.Fprintf(&types, "%d,%d\n", i, i%kinds)
 	}
 	dir := folder{"thgl-y_edgelist.csv": events.String(), "thgl-y_nodetype.csv": types.String()}.write(t)
 	sourcetest.Conform(t, func() (ingest.Source, error) { return OpenTGB(dir, nil, Options{}) })
