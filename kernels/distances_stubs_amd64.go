@@ -4,66 +4,78 @@
 
 package kernels
 
-// edgeDistanceAVX512 sets dst[e], for the entries e of nbr[start[i]:end[i]], to scale times the distance of q's row i
-// and of k's row nbr[e]. A width is 1 at least.
-// Rows have width columns.
-// It stops and returns 1 at a list outside nbr[:edges] or a row outside k[:rows], which it does not read.
+// edgeDistanceAVX512 sets dst[e], for each entry e of nbr[start[i]:end[i]], to scale times
+// the distance between q's row i and k's row nbr[e]. width is at least 1.
+// A row has width columns.
+// It stops and returns 1 at a list outside nbr[:edges] or a row outside
+// k[:rows], and does not read them.
 //
 //go:noescape
 func edgeDistanceAVX512(dst *float32, q *float32, k *float32, width int, rows int, start *uint32, end *uint32, n int, nbr *uint32, edges int, scale float32) (bad uint64)
 
-// edgeModulusAVX512 sets dst[e], for the entries e of nbr[start[i]:end[i]], to scale times the distance of q's row i
-// and of k's row nbr[e]. A width is 1 at least.
-// Rows have width real parts and then as many imaginary parts.
-// It stops and returns 1 at a list outside nbr[:edges] or a row outside k[:rows], which it does not read.
+// edgeModulusAVX512 sets dst[e], for each entry e of nbr[start[i]:end[i]], to scale times
+// the distance between q's row i and k's row nbr[e]. width is at least 1.
+// A row has width real parts, and then width imaginary parts.
+// It stops and returns 1 at a list outside nbr[:edges] or a row outside
+// k[:rows], and does not read them.
 //
 //go:noescape
 func edgeModulusAVX512(dst *float32, q *float32, k *float32, width int, rows int, start *uint32, end *uint32, n int, nbr *uint32, edges int, scale float32) (bad uint64)
 
-// edgeDistanceGradAVX512 adds to dx's row i, for the entries e of nbr[start[i]:end[i]], w[e] times the gradient of the
-// distance of x's row i and of y's row nbr[e] by the former. A width is 1 at least.
-// Rows have width columns.
-// It stops and returns 1 at a list outside nbr[:edges] or a row outside y[:rows], which it does not read.
+// edgeDistanceGradAVX512 adds to dx's row i, for each entry e of nbr[start[i]:end[i]], w[e]
+// times the gradient of the distance between x's row i and y's row nbr[e],
+// with respect to x's row i. width is at least 1.
+// A row has width columns.
+// It stops and returns 1 at a list outside nbr[:edges] or a row outside
+// y[:rows], and does not read them.
 //
 //go:noescape
 func edgeDistanceGradAVX512(dx *float32, x *float32, y *float32, w *float32, width int, rows int, start *uint32, end *uint32, n int, nbr *uint32, edges int) (bad uint64)
 
-// edgeModulusGradAVX512 adds to dx's row i, for the entries e of nbr[start[i]:end[i]], w[e] times the gradient of the
-// distance of x's row i and of y's row nbr[e] by the former. A width is 1 at least.
-// Rows have width real parts and then as many imaginary parts.
-// It stops and returns 1 at a list outside nbr[:edges] or a row outside y[:rows], which it does not read.
+// edgeModulusGradAVX512 adds to dx's row i, for each entry e of nbr[start[i]:end[i]], w[e]
+// times the gradient of the distance between x's row i and y's row nbr[e],
+// with respect to x's row i. width is at least 1.
+// A row has width real parts, and then width imaginary parts.
+// It stops and returns 1 at a list outside nbr[:edges] or a row outside
+// y[:rows], and does not read them.
 //
 //go:noescape
 func edgeModulusGradAVX512(dx *float32, x *float32, y *float32, w *float32, width int, rows int, start *uint32, end *uint32, n int, nbr *uint32, edges int) (bad uint64)
 
-// edgeDistanceAVX2 sets dst[e], for the entries e of nbr[start[i]:end[i]], to scale times the distance of q's row i
-// and of k's row nbr[e]. A width is 1 at least.
-// Rows have width columns.
-// It stops and returns 1 at a list outside nbr[:edges] or a row outside k[:rows], which it does not read.
+// edgeDistanceAVX2 sets dst[e], for each entry e of nbr[start[i]:end[i]], to scale times
+// the distance between q's row i and k's row nbr[e]. width is at least 1.
+// A row has width columns.
+// It stops and returns 1 at a list outside nbr[:edges] or a row outside
+// k[:rows], and does not read them.
 //
 //go:noescape
 func edgeDistanceAVX2(dst *float32, q *float32, k *float32, width int, rows int, start *uint32, end *uint32, n int, nbr *uint32, edges int, scale float32) (bad uint64)
 
-// edgeModulusAVX2 sets dst[e], for the entries e of nbr[start[i]:end[i]], to scale times the distance of q's row i
-// and of k's row nbr[e]. A width is 1 at least.
-// Rows have width real parts and then as many imaginary parts.
-// It stops and returns 1 at a list outside nbr[:edges] or a row outside k[:rows], which it does not read.
+// edgeModulusAVX2 sets dst[e], for each entry e of nbr[start[i]:end[i]], to scale times
+// the distance between q's row i and k's row nbr[e]. width is at least 1.
+// A row has width real parts, and then width imaginary parts.
+// It stops and returns 1 at a list outside nbr[:edges] or a row outside
+// k[:rows], and does not read them.
 //
 //go:noescape
 func edgeModulusAVX2(dst *float32, q *float32, k *float32, width int, rows int, start *uint32, end *uint32, n int, nbr *uint32, edges int, scale float32) (bad uint64)
 
-// edgeDistanceGradAVX2 adds to dx's row i, for the entries e of nbr[start[i]:end[i]], w[e] times the gradient of the
-// distance of x's row i and of y's row nbr[e] by the former. A width is 1 at least.
-// Rows have width columns.
-// It stops and returns 1 at a list outside nbr[:edges] or a row outside y[:rows], which it does not read.
+// edgeDistanceGradAVX2 adds to dx's row i, for each entry e of nbr[start[i]:end[i]], w[e]
+// times the gradient of the distance between x's row i and y's row nbr[e],
+// with respect to x's row i. width is at least 1.
+// A row has width columns.
+// It stops and returns 1 at a list outside nbr[:edges] or a row outside
+// y[:rows], and does not read them.
 //
 //go:noescape
 func edgeDistanceGradAVX2(dx *float32, x *float32, y *float32, w *float32, width int, rows int, start *uint32, end *uint32, n int, nbr *uint32, edges int) (bad uint64)
 
-// edgeModulusGradAVX2 adds to dx's row i, for the entries e of nbr[start[i]:end[i]], w[e] times the gradient of the
-// distance of x's row i and of y's row nbr[e] by the former. A width is 1 at least.
-// Rows have width real parts and then as many imaginary parts.
-// It stops and returns 1 at a list outside nbr[:edges] or a row outside y[:rows], which it does not read.
+// edgeModulusGradAVX2 adds to dx's row i, for each entry e of nbr[start[i]:end[i]], w[e]
+// times the gradient of the distance between x's row i and y's row nbr[e],
+// with respect to x's row i. width is at least 1.
+// A row has width real parts, and then width imaginary parts.
+// It stops and returns 1 at a list outside nbr[:edges] or a row outside
+// y[:rows], and does not read them.
 //
 //go:noescape
 func edgeModulusGradAVX2(dx *float32, x *float32, y *float32, w *float32, width int, rows int, start *uint32, end *uint32, n int, nbr *uint32, edges int) (bad uint64)

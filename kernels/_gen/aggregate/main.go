@@ -138,11 +138,7 @@ func (s *sum) emit() {
 		s.columns(k)
 	}
 
-	Label("bad")
-	flag := GP64()
-	MOVQ(U32(1), flag)
-	Store(flag, ReturnIndex(0))
-	vector.End()
+	vector.ReturnBad()
 }
 
 // choose jumps to the block for the columns left: the widest if they fill it, else the one that takes them all.
@@ -171,10 +167,7 @@ func (s *sum) choose() {
 		JE(LabelRef(fmt.Sprintf("columns%d", k)))
 	}
 	// No column is left.
-	zero := GP64()
-	XORQ(zero, zero)
-	Store(zero, ReturnIndex(0))
-	vector.End()
+	vector.ReturnGood()
 }
 
 // setTail makes the last vector end at a block's last column, and names the lanes that no other vector has.
@@ -192,14 +185,7 @@ func (s *sum) columns(k int) {
 	Label(at("list"))
 	CMPQ(i, vector.Slot("n"))
 	JE(LabelRef(at("next")))
-	MOVQ(vector.Slot("start"), t)
-	MOVL(Mem{Base: t, Index: i, Scale: 4}, entry.As32())
-	MOVQ(vector.Slot("end"), t)
-	MOVL(Mem{Base: t, Index: i, Scale: 4}, end.As32())
-	CMPQ(entry, end)
-	JHI(LabelRef("bad"))
-	CMPQ(end, vector.Slot("edges"))
-	JHI(LabelRef("bad"))
+	vector.List(i, entry, end, t)
 	if s.weights == byEdge {
 		MOVQ(s.weightStep, s.w)
 		IMULQ(entry, s.w)
@@ -241,9 +227,7 @@ func (s *sum) columns(k int) {
 	MOVQ(s.dst, s.block)
 	JMP(LabelRef("choose"))
 	Label(at("done"))
-	XORQ(left, left)
-	Store(left, ReturnIndex(0))
-	vector.End()
+	vector.ReturnGood()
 }
 
 // each visits the vectors of a destination's block.

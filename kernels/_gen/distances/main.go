@@ -1,5 +1,5 @@
-// Command distances writes the distances of rows that edges join, and their gradients. A destination's row stays in the
-// first-level cache while the rows of its list come.
+// Command distances writes the distances between rows that edges join, and the gradients of these
+// distances. A destination's row stays in the first-level cache while the rows of its list are read.
 package main
 
 import (
@@ -19,34 +19,25 @@ func main() {
 	)
 }
 
-// what documents the rows of a function.
-func what(pairs bool) string {
-	if pairs {
-		return "Rows have width real parts and then as many imaginary parts."
+// rows documents the rows that a function reads.
+func rows(complex bool) string {
+	if complex {
+		return "A row has width real parts, and then width imaginary parts."
 	}
-	return "Rows have width columns."
+	return "A row has width columns."
 }
 
-// lists emits a loop over the lists, and in it a loop over the entries of a list. row emits the
-// code at the start of a list, and end the code at its end; both get the pointer to the list's own
-// row. edge emits the code of an entry. It gets that pointer, the number of the entry, and the
-// pointer to the entry's row of others.
-func lists(own, others string, stride Mem, row func(own reg.GPVirtual), edge func(own, e, other reg.GPVirtual), end func(own reg.GPVirtual)) {
+// lists emits a loop over the lists, and in it a loop over the entries of a list. edge emits the
+// code of an entry. It gets the pointer to the list's own row, the number of the entry, and the
+// pointer to the row of others that the entry names. end emits the code after a list's last entry.
+func lists(own, others string, stride Mem, edge func(own, e, other reg.GPVirtual), end func()) {
 	mine, i := vector.Param64(own), GP64()
 	XORQ(i, i)
 	Label("list")
 	CMPQ(i, vector.Slot("n"))
 	JE(LabelRef("done"))
 	e, last, base := GP64(), GP64(), GP64()
-	MOVQ(vector.Slot("start"), base)
-	MOVL(Mem{Base: base, Index: i, Scale: 4}, e.As32())
-	MOVQ(vector.Slot("end"), base)
-	MOVL(Mem{Base: base, Index: i, Scale: 4}, last.As32())
-	CMPQ(e, last)
-	JHI(LabelRef("bad"))
-	CMPQ(last, vector.Slot("edges"))
-	JHI(LabelRef("bad"))
-	row(mine)
+	vector.List(i, e, last, base)
 	Label("edge")
 	CMPQ(e, last)
 	JE(LabelRef("next"))
@@ -61,27 +52,21 @@ func lists(own, others string, stride Mem, row func(own reg.GPVirtual), edge fun
 	INCQ(e)
 	JMP(LabelRef("edge"))
 	Label("next")
-	end(mine)
+	end()
 	ADDQ(stride, mine)
 	INCQ(i)
 	JMP(LabelRef("list"))
 
-	Label("bad")
-	flag := GP64()
-	MOVQ(U32(1), flag)
-	Store(flag, ReturnIndex(0))
-	vector.End()
+	vector.ReturnBad()
 	Label("done")
-	XORQ(flag, flag)
-	Store(flag, ReturnIndex(0))
-	vector.End()
+	vector.ReturnGood()
 }
 
-// strideOf stores the bytes of a row of width columns, or of twice as many.
-func strideOf(width reg.GPVirtual, pairs bool) Mem {
+// strideOf stores the number of bytes of a row, which has width numbers.
+func strideOf(width reg.GPVirtual, complex bool) Mem {
 	stride, bytes := AllocLocal(8), GP64()
 	shift := U8(2)
-	if pairs {
+	if complex {
 		shift = U8(3)
 	}
 	MOVQ(width, bytes)
@@ -90,40 +75,40 @@ func strideOf(width reg.GPVirtual, pairs bool) Mem {
 	return stride
 }
 
-// second returns the pointer to the imaginary parts of a row.
-func second(row, width reg.GPVirtual) reg.GPVirtual {
+// imaginary returns the pointer to the imaginary parts of a row.
+func imaginary(row, width reg.GPVirtual) reg.GPVirtual {
 	p := GP64()
 	LEAQ(Mem{Base: row, Index: width, Scale: 4}, p)
 	return p
 }
 
-func forward(t vector.Target, name string, pairs bool) {
+func forward(t vector.Target, name string, complex bool) {
 	t.Func(name, "(dst, q, k *float32, width, rows int, start, end *uint32, n int, nbr *uint32, edges int, scale float32) (bad uint64)",
-		"sets dst[e], for the entries e of nbr[start[i]:end[i]], to scale times the distance of q's row i",
-		"and of k's row nbr[e]. A width is 1 at least.", what(pairs),
-		"It stops and returns 1 at a list outside nbr[:edges] or a row outside k[:rows], which it does not read.")
+		"sets dst[e], for each entry e of nbr[start[i]:end[i]], to scale times",
+		"the distance between q's row i and k's row nbr[e]. width is at least 1.", rows(complex),
+		"It stops and returns 1 at a list outside nbr[:edges] or a row outside",
+		"k[:rows], and does not read them.")
 	width := vector.Param64("width")
-	stride := strideOf(width, pairs)
+	stride := strideOf(width, complex)
 	var positive reg.VecVirtual
-	if !pairs {
+	if !complex {
 		positive = t.Const(0x7fff_ffff)
 	}
-	none := func(reg.GPVirtual) {}
-	lists("q", "k", stride, none, func(own, e, other reg.GPVirtual) {
-		var ownSecond, otherSecond reg.GPVirtual
-		if pairs {
-			ownSecond, otherSecond = second(own, width), second(other, width)
+	lists("q", "k", stride, func(own, e, other reg.GPVirtual) {
+		var ownIm, otherIm reg.GPVirtual
+		if complex {
+			ownIm, otherIm = imaginary(own, width), imaginary(other, width)
 		}
 		sum := t.Sum(t.Sums("sum", width, 2, func(at vector.At, sum reg.VecVirtual) {
 			d := at.Read(own)
 			VSUBPS(at.Read(other), d, d)
-			if !pairs {
+			if !complex {
 				VANDPS(positive, d, d)
 				VADDPS(d, sum, sum)
 				return
 			}
-			im := at.Read(ownSecond)
-			VSUBPS(at.Read(otherSecond), im, im)
+			im := at.Read(ownIm)
+			VSUBPS(at.Read(otherIm), im, im)
 			VMULPS(d, d, d)
 			VFMADD231PS(im, im, d)
 			VSQRTPS(d, d)
@@ -133,86 +118,86 @@ func forward(t vector.Target, name string, pairs bool) {
 		dst := GP64()
 		MOVQ(vector.Slot("dst"), dst)
 		VMOVSS(sum, Mem{Base: dst, Index: e, Scale: 4})
-	}, none)
+	}, func() {})
 }
 
-func backward(t vector.Target, name string, pairs bool) {
+func backward(t vector.Target, name string, complex bool) {
 	t.Func(name, "(dx, x, y, w *float32, width, rows int, start, end *uint32, n int, nbr *uint32, edges int) (bad uint64)",
-		"adds to dx's row i, for the entries e of nbr[start[i]:end[i]], w[e] times the gradient of the",
-		"distance of x's row i and of y's row nbr[e] by the former. A width is 1 at least.", what(pairs),
-		"It stops and returns 1 at a list outside nbr[:edges] or a row outside y[:rows], which it does not read.")
+		"adds to dx's row i, for each entry e of nbr[start[i]:end[i]], w[e]",
+		"times the gradient of the distance between x's row i and y's row nbr[e],",
+		"with respect to x's row i. width is at least 1.", rows(complex),
+		"It stops and returns 1 at a list outside nbr[:edges] or a row outside",
+		"y[:rows], and does not read them.")
 	width := vector.Param64("width")
-	stride, dx := strideOf(width, pairs), AllocLocal(8)
+	stride, dx := strideOf(width, complex), AllocLocal(8)
 	to := vector.Param64("dx")
 	MOVQ(to, dx)
-	r := root{Target: t}
+	var r root
 	var sign reg.VecVirtual
-	if pairs {
-		r.load()
+	if complex {
+		r = newRoot(t)
 	} else {
 		sign = t.Const(0x8000_0000)
 	}
-	lists("x", "y", stride, func(reg.GPVirtual) {}, func(own, e, other reg.GPVirtual) {
+	lists("x", "y", stride, func(own, e, other reg.GPVirtual) {
 		d, w := GP64(), GP64()
 		MOVQ(dx, d)
 		MOVQ(vector.Slot("w"), w)
 		by := t.Vec()
 		VBROADCASTSS(Mem{Base: w, Index: e, Scale: 4}, by)
-		var ownSecond, otherSecond, dSecond reg.GPVirtual
-		if pairs {
-			ownSecond, otherSecond, dSecond = second(own, width), second(other, width), second(d, width)
+		var ownIm, otherIm, dIm reg.GPVirtual
+		if complex {
+			ownIm, otherIm, dIm = imaginary(own, width), imaginary(other, width), imaginary(d, width)
 		}
 		t.Each("add", width, 1, func(at vector.At) {
 			diff := at.Read(own)
 			VSUBPS(at.Read(other), diff, diff)
 			sum := at.Read(d)
-			if !pairs {
-				r.addSign(sum, diff, by, sign)
+			if !complex {
+				addSign(t, sum, diff, by, sign)
 				at.Write(sum, d)
 				return
 			}
-			im := at.Read(ownSecond)
-			VSUBPS(at.Read(otherSecond), im, im)
+			im := at.Read(ownIm)
+			VSUBPS(at.Read(otherIm), im, im)
 			square := t.Vec()
 			VMULPS(diff, diff, square)
 			VFMADD231PS(im, im, square)
 			f := r.inverse(square, by)
 			VFMADD231PS(f, diff, sum)
 			at.Write(sum, d)
-			sum = at.Read(dSecond)
+			sum = at.Read(dIm)
 			VFMADD231PS(f, im, sum)
-			at.Write(sum, dSecond)
+			at.Write(sum, dIm)
 		})
-	}, func(reg.GPVirtual) {
+	}, func() {
 		t := GP64()
 		MOVQ(stride, t)
 		ADDQ(t, dx)
 	})
 }
 
-// root computes w/√x.
+// root divides by square roots.
 type root struct {
 	vector.Target
-	half, threeHalves reg.VecVirtual // AVX-512
+	half, threeHalves reg.VecVirtual // 1/2 and 3/2; only for AVX-512
 }
 
-func (r *root) load() {
-	if r.Wide() {
-		r.half, r.threeHalves = r.Const(0x3f00_0000), r.Const(0x3fc0_0000)
+func newRoot(t vector.Target) root {
+	r := root{Target: t}
+	if t.Wide() {
+		r.half, r.threeHalves = t.Const(0x3f00_0000), t.Const(0x3fc0_0000)
 	}
+	return r
 }
 
-// unequal is the predicate of VCMPPS that is true for numbers that differ, and for NaN.
-const unequal = 4
-
-// inverse returns by/√x, and 0 where x is 0. AVX-512 estimates 1/√x to 14 bits, and one step of Newton's method doubles
-// them.
+// inverse returns by/√x, and 0 where x is 0. AVX-512 estimates 1/√x to 14 bits, and a step of
+// Newton's method doubles their number.
 func (r *root) inverse(x, by reg.VecVirtual) reg.VecVirtual {
 	f := r.Vec()
 	if r.Wide() {
-		zero, is := r.Vec(), K()
-		VXORPS(zero, zero, zero)
-		VCMPPS(U8(unequal), zero, x, is)
+		zero, is := r.Zero(), K()
+		VCMPPS(U8(vector.Unequal), zero, x, is)
 		VRSQRT14PS(x, f)
 		p := r.Vec()
 		VMULPS(x, f, p)
@@ -224,28 +209,28 @@ func (r *root) inverse(x, by reg.VecVirtual) reg.VecVirtual {
 	}
 	zero := r.Vec()
 	VXORPS(zero, zero, zero)
-	VCMPPS(U8(unequal), zero, x, zero)
+	VCMPPS(U8(vector.Unequal), zero, x, zero)
 	VSQRTPS(x, f)
 	VDIVPS(f, by, f)
 	VANDPS(zero, f, f)
 	return f
 }
 
-// addSign adds by to sum where d is above 0, and subtracts it where d is below. Where d is NaN, sum becomes NaN.
-func (r *root) addSign(sum, d, by, sign reg.VecVirtual) {
-	f, zero := r.Vec(), r.Vec()
+// addSign adds by to sum where d is above 0, and subtracts it where d is below 0. Where d is NaN,
+// sum becomes NaN.
+func addSign(t vector.Target, sum, d, by, sign reg.VecVirtual) {
+	f, zero := t.Vec(), t.Zero()
 	VANDPS(sign, d, f)
 	VXORPS(by, f, f)
-	VXORPS(zero, zero, zero)
-	if r.Wide() {
+	if t.Wide() {
 		is, nan := K(), K()
-		VCMPPS(U8(unequal), zero, d, is)
+		VCMPPS(U8(vector.Unequal), zero, d, is)
 		VCMPPS(U8(vector.Unordered), d, d, nan)
 		VMOVAPS(d, nan, f)
 		VMOVAPS_Z(f, is, f)
 	} else {
-		is, nan := r.Vec(), r.Vec()
-		VCMPPS(U8(unequal), zero, d, is)
+		is, nan := t.Vec(), t.Vec()
+		VCMPPS(U8(vector.Unequal), zero, d, is)
 		VCMPPS(U8(vector.Unordered), d, d, nan)
 		VBLENDVPS(nan, d, f, f)
 		VANDPS(is, f, f)

@@ -420,10 +420,11 @@ func (t Target) Whole(prefix string, n reg.GPVirtual, unroll int, body func(At))
 	return i
 }
 
-// Predicates of VCMPPS, all of which are false for NaN but for Unordered, which is true for it alone.
+// Predicates of VCMPPS. NaN makes all of them false, but Unordered, which only NaN makes true, and Unequal.
 const (
 	Equal          = 0
 	Unordered      = 3
+	Unequal        = 4
 	Less           = 17
 	GreaterOrEqual = 29
 	Greater        = 30
