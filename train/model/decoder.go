@@ -107,6 +107,11 @@ func (p Pairs) each(n int) kernels.Adjacency {
 	}
 }
 
+// product returns the products of elements of a and b, which have a row for each node.
+func (p Pairs) product(t *tape.Tape, a, b *tape.Var) *tape.Var {
+	return t.WeightedSum(a, b, nil, p.each(p.Nodes.Rows)) // each element is a head with one neighbour
+}
+
 // Bilinear returns rows whose products with partners' rows are the scores, up to their last bits:
 // see Query. It returns nil where scores are no such products.
 func (m *Model) Bilinear(t *tape.Tape, x *tape.Var, p Pairs) *tape.Var {
@@ -141,15 +146,13 @@ func (m *Model) Query(t *tape.Tape, x *tape.Var, p Pairs) *tape.Var {
 	if !m.Decoder.PerRelation() {
 		return q
 	}
-	// A product of each element is a sum over one neighbour with a head a column.
-	product := func(a, b *tape.Var) *tape.Var { return t.WeightedSum(a, b, nil, p.each(p.Nodes.Rows)) }
 	if m.Decoder == RotatE {
 		return m.turned(t, q, p)
 	}
 	w := m.RelationRows(t, p)
 	switch {
 	case m.Decoder == DistMult:
-		return product(q, w)
+		return p.product(t, q, w)
 	case m.Decoder == TransE && p.Reversed:
 		return t.Sum(q, t.Times(w, -1))
 	case m.Decoder == TransE:
@@ -157,7 +160,7 @@ func (m *Model) Query(t *tape.Tape, x *tape.Var, p Pairs) *tape.Var {
 	}
 	turned := t.Affine(nil, tape.Term{X: q, W: m.decode.turn, Across: p.Reversed})
 	real, imaginary := t.Affine(nil, tape.Term{X: w, W: m.decode.real}), t.Affine(nil, tape.Term{X: w, W: m.decode.imaginary})
-	return t.Sum(product(q, real), product(turned, imaginary))
+	return t.Sum(p.product(t, q, real), p.product(t, turned, imaginary))
 }
 
 // RelationRows is the decoder's row for each node of p, of the relation of its pairs.

@@ -57,8 +57,7 @@ func (m *Model) turned(t *tape.Tape, q *tape.Var, p Pairs) *tape.Var {
 	if p.Reversed {
 		sin, minus = minus, sin
 	}
-	product := func(a, b *tape.Var) *tape.Var { return t.WeightedSum(a, b, nil, p.each(p.Nodes.Rows)) }
 	real, imaginary := t.Columns(q, 0, half), t.Columns(q, half, half)
-	re := t.Sum(product(real, cos), product(imaginary, minus))
-	return t.Beside(re, t.Sum(product(real, sin), product(imaginary, cos)))
+	re := t.Sum(p.product(t, real, cos), p.product(t, imaginary, minus))
+	return t.Beside(re, t.Sum(p.product(t, real, sin), p.product(t, imaginary, cos)))
 }

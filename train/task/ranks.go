@@ -24,8 +24,7 @@ type ranked struct {
 	parts  [2][]triple
 	others [2]map[uint64][]uint32 // by (relation, source) the known destinations, and by (relation, destination) the sources: of parts
 	counts []count
-	every  []uint32 // see everyPair: 0 to perRow-1, over and over
-	perRow int
+	every  denseLists // names all nodes for each link
 }
 
 // triple is a link. of is the index of its relation among the learnt relations.
@@ -231,7 +230,7 @@ func (k *Links) scoreAll(links []triple, isDst bool, from, to int) []float32 {
 	all := [][]uint32{l.own, l.of, k.tensors.count[:len(links)+1]}
 	d := k.model.Distance()
 	if d != nil {
-		all = append(all, k.everyPair(len(links), k.rows[to].rows.Rows)...)
+		all = append(all, k.every.grow(len(links), k.rows[to].rows.Rows)...)
 	}
 	ints := k.feed.Ints(all...)
 	t := k.tape
@@ -243,22 +242,6 @@ func (k *Links) scoreAll(links []triple, isDst bool, from, to int) []float32 {
 		return k.feed.Download(t.EdgeDistance(q, others, *d, every).Value)
 	}
 	return k.feed.Download(t.Affine(nil, tape.Term{X: q, W: others}).Value)
-}
-
-// everyPair returns start, end and neighbours of a list for each link. Each list names all nodes,
-// in their order.
-func (k *Links) everyPair(links, nodes int) [][]uint32 {
-	var start, end []uint32
-	for i := range links {
-		start, end = append(start, uint32(i*nodes)), append(end, uint32((i+1)*nodes))
-	}
-	if k.perRow != nodes {
-		k.every, k.perRow = k.every[:0], nodes
-	}
-	for at := len(k.every); at < links*nodes; at++ {
-		k.every = append(k.every, uint32(at%nodes))
-	}
-	return [][]uint32{start, end, k.every[:links*nodes]}
 }
 
 // rankChunk adds the ranks of links, whose scores are a row each.

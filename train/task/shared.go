@@ -17,11 +17,27 @@ import (
 // products reports whether negatives are shared and are scored with queries.
 func (k *Links) products() bool { return k.negatives.Way == Shared && k.model.Decoder != model.PairMLP }
 
-// denseLists has a list for each of rows positives. Each list names all shared negatives, from 0 to
-// others-1.
+// denseLists has a list for each of rows nodes. Each list names all others, from 0 to others-1.
 type denseLists struct {
 	rows, others int
 	block        sample.Block
+}
+
+// grow makes rows lists of others, or more, and returns Start, End and Nbr of the first rows lists.
+// It keeps lists that it made before of as many others.
+func (l *denseLists) grow(rows, others int) [][]uint32 {
+	b := &l.block
+	if l.others != others {
+		b.Start, b.End, b.Nbr = b.Start[:0], b.End[:0], b.Nbr[:0]
+		l.rows, l.others = 0, others
+	}
+	for ; l.rows < rows; l.rows++ {
+		b.Start, b.End = append(b.Start, uint32(l.rows*others)), append(b.End, uint32((l.rows+1)*others))
+		for u := range others {
+			b.Nbr = append(b.Nbr, uint32(u))
+		}
+	}
+	return [][]uint32{b.Start[:rows], b.End[:rows], b.Nbr[:rows*others]}
 }
 
 // dense returns the denseLists of this size. Steps need the same lists, so it keeps the newest.
@@ -31,15 +47,9 @@ func (k *Links) dense(rows, others int) *denseLists {
 			return l
 		}
 	}
-	l := &denseLists{rows: rows, others: others}
-	b := &l.block
-	for i := range rows {
-		b.Start, b.End = append(b.Start, uint32(i*others)), append(b.End, uint32((i+1)*others))
-		for u := range others {
-			b.Nbr = append(b.Nbr, uint32(u))
-		}
-	}
-	b.Reverse(others)
+	l := new(denseLists)
+	l.grow(rows, others)
+	l.block.Reverse(others)
 	if len(k.joined) == mostDense {
 		k.joined = k.joined[1:]
 	}
