@@ -145,7 +145,7 @@ func TestTriplesOfNothing(t *testing.T) {
 			o.Inputs, o.Decoder, o.Negatives, o.Loss = map[string]string{"hour": "embed:15"}, model.RotatE, "shared:9", "bce"
 		},
 		"{negatives} all: {decoder} transe scores by distances": func(o *run.Options) { o.Decoder = model.TransE },
-		"{margin} -1: at least 0":                               func(o *run.Options) { o.Margin = -1 },
+		"{margin} -1: above 0 and below 1e6":                    func(o *run.Options) { o.Margin = -1 },
 		"{margin} 3: it goes with {decoder} transe or rotate":   func(o *run.Options) { o.Margin = 3 },
 		"{adversarial} -1: at least 0":                          func(o *run.Options) { o.Adversarial = -1 },
 		"{adversarial} 1: it weighs negatives of {loss} bce":    func(o *run.Options) { o.Adversarial = 1 },

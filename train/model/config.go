@@ -57,7 +57,7 @@ func (c Config) Validate() error {
 		"{label_input} %d: {model} %s has no place for labels; take %s", c.LabelInput, c.Kind, sample.Names(labelled()))
 	fail(c.Decoder != "" && !slices.Contains(Decoders, c.Decoder) && !slices.Contains(EdgeDecoders, c.Decoder),
 		"{decoder} %s: there are %s; of classes of edges %s", c.Decoder, sample.Names(Decoders), sample.Names(EdgeDecoders))
-	fail(!(c.Margin >= 0 && c.Margin < 1e6), "{margin} %v: at least 0", c.Margin)
+	fail(!(c.Margin >= 0 && c.Margin < 1e6), "{margin} %v: above 0 and below 1e6", c.Margin)
 	fail(c.Margin != 0 && !c.Decoder.Distance(), "{margin} %v: it goes with {decoder} transe or rotate", c.Margin)
 	return errors.Join(errs...)
 }

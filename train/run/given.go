@@ -8,6 +8,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store/setting"
 	"github.com/gnnstore/gnnstore/train/history"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/task"
 )
 
 // usualFanouts are the default fanouts of the first layers. Further layers have the last.
@@ -65,7 +67,15 @@ func (o *Options) Complete(flags *setting.Bound[Options]) error {
 		}
 	}
 	o.Left = Table.Left(given)
-	return errors.Join(flags.Err(), o.Normalize()) // what could not be read is as before
+	return errors.Join(flags.Err(), o.refuseZeros(given), o.Normalize()) // what could not be read is as before
+}
+
+// refuseZeros refuses a given 0 of options whose 0 stands for their default.
+func (o *Options) refuseZeros(given func(key string) bool) error {
+	var errs sample.Problems
+	errs.If(o.Margin == 0 && given("margin"), "{margin} 0: above 0; leave it out for %v", DefaultMargin)
+	errs.If(o.Chunk == 0 && given("chunk"), "{chunk} 0: at least 1; leave it out for %d", task.DefaultChunk)
+	return errors.Join(errs...)
 }
 
 // workersBesideGPU returns how many goroutines draw batches beside a GPU, on so many threads. An
@@ -126,5 +136,5 @@ func ResumeOptions(saved *Record, given *setting.Bound[Options]) (Options, error
 	if o.Parallel == AutoParallel && o.Spread() && saved.Options.Parallel != "" { // likewise
 		o.Parallel = saved.Options.Parallel
 	}
-	return o, o.Normalize()
+	return o, errors.Join(o.refuseZeros(given.Given), o.Normalize())
 }

@@ -31,3 +31,25 @@ func TestWorkersBesideGPU(t *testing.T) {
 	require.Equal(t, 14, workersBesideGPU(16))
 	require.Equal(t, 64, workersBesideGPU(256))
 }
+
+// TestGivenZeros: a given 0 is refused where options have 0 for their default.
+func TestGivenZeros(t *testing.T) {
+	f := func(want string, args ...string) {
+		t.Helper()
+		o := DefaultOptions().ForFlags()
+		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+		given := setting.Bind(flags, Table, &o)
+		require.NoError(t, flags.Parse(args))
+		err := o.Complete(given)
+		if want == "" {
+			require.NoError(t, err)
+			return
+		}
+		require.EqualError(t, err, want)
+	}
+	rotate := []string{"--task", "link", "--layers", "0", "--decoder", "rotate"}
+	f("", rotate...)
+	f("", append(rotate, "--margin", "3", "--chunk", "1")...)
+	f("{margin} 0: above 0; leave it out for 9", append(rotate, "--margin", "0")...)
+	f("{chunk} 0: at least 1; leave it out for 100", append(rotate, "--chunk", "0")...)
+}

@@ -80,10 +80,13 @@ func (o LinkOptions) Filled() LinkOptions {
 		}
 	}
 	if o.Chunk == 0 {
-		o.Chunk = 100
+		o.Chunk = DefaultChunk
 	}
 	return o
 }
+
+// DefaultChunk is the number of positives that share negatives.
+const DefaultChunk = 100
 
 // Validate reports every problem.
 func (o LinkOptions) Validate() error {
