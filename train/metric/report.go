@@ -57,17 +57,48 @@ type Bin struct {
 // bins is the number of bins of Guo et al. 2017.
 const bins = 15
 
-// MostScores is the largest number of probabilities that a Reporter keeps to rank them: 64 MiB.
-// Beyond it a Report has no areas under curves.
-const MostScores = 16 << 20
+// Memory of a Reporter.
+const (
+	// MostScores is the largest number of probabilities that a Reporter keeps to rank them. Beyond
+	// it a Report has no areas under curves.
+	MostScores = 8 << 20
+	// scoreBytes is the memory of a probability: lists that grow by a quarter are copied to longer
+	// ones.
+	scoreBytes = 9
+	// memoryShare is the part of a memory budget that probabilities may take.
+	memoryShare = 16
+)
 
-// Reporter makes a Report. One goroutine uses it. It keeps 4 bytes for each probability, up to
-// MostScores, and 8 bytes for each pair of up to MostConfused classes.
+// ReportBytes returns the bytes that a Reporter takes for so many rows, in a process that may take
+// memory bytes, or any number if memory is 0.
+func ReportBytes(rows int64, classes int, multi bool, memory int64) int64 {
+	cells := int64(min(classes, MostConfused))
+	return scoreBytes*min(rows*int64(rankedClasses(classes, multi)), mostScores(memory)) + 8*cells*cells + 100*int64(classes)
+}
+
+// mostScores returns how many scores a Reporter keeps within memory.
+func mostScores(memory int64) int64 {
+	if memory == 0 {
+		return MostScores
+	}
+	return min(MostScores, memory/memoryShare/scoreBytes)
+}
+
+// rankedClasses returns how many classes have scores: of two classes the second one.
+func rankedClasses(classes int, multi bool) int {
+	if classes == 2 && !multi {
+		return 1
+	}
+	return classes
+}
+
+// Reporter makes a Report. One goroutine uses it. ReportBytes has its memory.
 type Reporter struct {
 	classes   []outcomes
 	confusion [][]int64
-	ranked    []scores[float32] // of each class, or of the second of two; nil beyond MostScores
-	kept      int
+	ranked    []scores[float32] // of each class, or of the second of two; nil beyond most scores
+	kept      int64
+	most      int64
 	rows      int64
 	bins      [bins]struct {
 		rows, right int64
@@ -77,14 +108,11 @@ type Reporter struct {
 	p     []float64 // probabilities of a row
 }
 
-// NewReporter makes a Reporter for so many classes: one a row, or with multi any number.
-func NewReporter(classes int, multi bool) *Reporter {
-	r := &Reporter{multi: multi, classes: make([]outcomes, classes), p: make([]float64, classes)}
-	ranked := classes
-	if classes == 2 && !multi {
-		ranked = 1
-	}
-	r.ranked = make([]scores[float32], ranked)
+// NewReporter makes a Reporter for so many classes: one a row, or with multi any number. The process
+// may take memory bytes, or any number if memory is 0.
+func NewReporter(classes int, multi bool, memory int64) *Reporter {
+	r := &Reporter{multi: multi, classes: make([]outcomes, classes), p: make([]float64, classes), most: mostScores(memory)}
+	r.ranked = make([]scores[float32], rankedClasses(classes, multi))
 	if !multi && classes <= MostConfused {
 		r.confusion = make([][]int64, classes)
 		for i := range r.confusion {
@@ -141,7 +169,7 @@ func (r *Reporter) AddMulti(logits, targets []float32) {
 
 // rank keeps a score of a class, unless there are too many.
 func (r *Reporter) rank(class int, score float32, positive bool) {
-	if r.kept++; r.kept > MostScores {
+	if r.kept++; r.kept > r.most {
 		r.ranked = nil
 	}
 	if r.ranked != nil {

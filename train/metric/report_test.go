@@ -12,7 +12,7 @@ import (
 
 // reportOf makes the report of rows that come in two chunks.
 func reportOf(logits []float32, labels []uint32, classes, cut int) *Report {
-	r := NewReporter(classes, false)
+	r := NewReporter(classes, false, 0)
 	r.Add(logits[:cut*classes], labels[:cut])
 	r.Add(logits[cut*classes:], labels[cut:])
 	return r.Report(nil)
@@ -21,7 +21,7 @@ func reportOf(logits []float32, labels []uint32, classes, cut int) *Report {
 // TestReportOfTwoClasses has four rows whose measures are worked out by hand.
 func TestReportOfTwoClasses(t *testing.T) {
 	ln3 := float32(math.Log(3))
-	r := NewReporter(2, false)
+	r := NewReporter(2, false, 0)
 	// The probabilities of class 1 are 3/4, 1/4, 3/4 and 1/2, and the last is predicted as class 0.
 	r.Add([]float32{0, ln3, ln3, 0, 0, ln3, 0, 0, 5, 5}, []uint32{1, 0, 0, 1, kernels.NoLabel})
 	got := r.Report([]string{"no", "yes"})
@@ -29,9 +29,12 @@ func TestReportOfTwoClasses(t *testing.T) {
 	require.Equal(t, 0.5, *got.Accuracy)
 	require.Equal(t, 0.5, *got.BalancedAccuracy)
 	require.Equal(t, 0.5, *got.MacroF1)
-	require.Equal(t, 0.625, *got.ROCAUC)                    // of the pairs 3/4 > 1/4, 3/4 = 3/4, 1/2 > 1/4, 1/2 < 3/4
-	require.InDelta(t, 7./12, *got.PRAUC, 1e-12)            // 1/2 · 1/2 at 3/4, and 1/2 · 2/3 at 1/2
-	require.InDelta(t, 0.1875, *got.CalibrationError, 1e-6) // three rows with 3/4, two right; one with 1/2, wrong
+	// Of the four pairs, 3/4 > 1/4 and 1/2 > 1/4 count whole, 3/4 = 3/4 half, and 1/2 < 3/4 not.
+	require.Equal(t, 0.625, *got.ROCAUC)
+	// The precision is 1/2 at 3/4, where the recall grows by 1/2, and 2/3 at 1/2, where it does too.
+	require.InDelta(t, 7./12, *got.PRAUC, 1e-12)
+	// Three rows have 3/4, two of them right. The wrong row has 1/2.
+	require.InDelta(t, 0.1875, *got.CalibrationError, 1e-6)
 	require.Equal(t, [][]int64{{1, 1}, {1, 1}}, got.Confusion)
 	require.Equal(t, "yes", got.Classes[1].Name)
 	require.Equal(t, *got.ROCAUC, *got.Classes[1].ROCAUC)
@@ -85,7 +88,7 @@ func TestReportAgrees(t *testing.T) {
 // TestReportOfManyClasses: several classes a node have no accuracy, confusion or calibration; NaN
 // ranks nowhere; nothing has no measures.
 func TestReportOfManyClasses(t *testing.T) {
-	r := NewReporter(2, true)
+	r := NewReporter(2, true, 0)
 	r.AddMulti([]float32{1, -1, -1, 1, 2, 2}, []float32{1, 0, 0, 0, float32(math.NaN()), 1})
 	got := r.Report(nil)
 	require.Nil(t, got.Accuracy)
@@ -99,8 +102,38 @@ func TestReportOfManyClasses(t *testing.T) {
 	none := reportOf([]float32{nan, nan, 0, 1}, []uint32{0, 1}, 2, 1)
 	require.Nil(t, none.ROCAUC)
 	require.EqualValues(t, 2, none.Count)
-	empty := NewReporter(3, false).Report(nil)
+	empty := NewReporter(3, false, 0).Report(nil)
 	require.Nil(t, empty.Accuracy)
 	require.Nil(t, empty.MacroF1)
 	require.Nil(t, (*Reporter)(nil).Report(nil))
+}
+
+// TestReportStaysWithinItsBytes: the scores of a report take no more than ReportBytes, and beyond
+// their share of the memory a report has no areas.
+func TestReportStaysWithinItsBytes(t *testing.T) {
+	for _, memory := range []int64{0, 8 << 20, 1 << 16} {
+		for _, multi := range []bool{false, true} {
+			const classes, rows = 3, 4000
+			r := NewReporter(classes, multi, memory)
+			logits, labels, targets := make([]float32, classes), make([]uint32, 1), make([]float32, classes)
+			for i := range rows {
+				logits[i%classes], labels[0], targets[0] = float32(i), uint32(i%classes), float32(i%2)
+				if multi {
+					r.AddMulti(logits, targets)
+				} else {
+					r.Add(logits, labels)
+				}
+			}
+			held := 0
+			for _, s := range r.ranked {
+				held += 4 * (cap(s.positive) + cap(s.negative))
+			}
+			require.LessOrEqual(t, int64(held), ReportBytes(rows, classes, multi, memory))
+			fits := memory != 1<<16
+			require.Equal(t, fits, r.Report(nil).ROCAUC != nil)
+			if memory > 0 {
+				require.LessOrEqual(t, ReportBytes(1<<40, classes, multi, memory), memory/memoryShare+1000)
+			}
+		}
+	}
 }

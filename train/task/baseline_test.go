@@ -305,3 +305,24 @@ func TestScale(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 4.0, scale)
 }
+
+// TestReportsAreBudgeted: the bytes of a task have a report, unless there is none.
+func TestReportsAreBudgeted(t *testing.T) {
+	s := storetest.Communities(60, 3, 3, 4, 1)
+	k := nodesOf(t, s, metric.Accuracy)
+	most := int64(max(len(k.data.Valid), len(k.data.Test)))
+	want := metric.ReportBytes(most, 3, false, 0)
+	require.GreaterOrEqual(t, want, 4*3*most)
+	require.Equal(t, want, k.Bytes())
+	require.Equal(t, want, k.FixedBytes(true))
+	require.Zero(t, k.FixedBytes(false))
+	k.options.Share = func(n int) (lo, hi int) { return 0, n }
+	require.Zero(t, k.Bytes())
+
+	d := marks(t, "mark")
+	e, err := NewEdges(d, Options{Batch: 5}, LinkOptions{})
+	require.NoError(t, err)
+	classes := len(e.label.Classes)
+	want = metric.ReportBytes(int64(max(e.Count(Valid), e.Count(Test))), classes, false, 0)
+	require.Equal(t, want, e.FixedBytes(true)-e.FixedBytes(false))
+}

@@ -235,7 +235,7 @@ func (k *Edges) Constant() string { return k.constant }
 // StartReport has the measurements that follow make a report, until TakeReport takes it.
 func (k *Edges) StartReport() {
 	if k.numbers == nil {
-		k.reporter = metric.NewReporter(len(k.label.Classes), false)
+		k.reporter = metric.NewReporter(len(k.label.Classes), false, k.options.MemoryBytes)
 	}
 }
 

@@ -37,17 +37,30 @@ func (k *Edges) Count(p Part) int {
 const GivenEdges = 1 << 14
 
 // FixedBytes returns the memory of the values that are given with edges, four times over: as read,
-// room to grow, as computed, and on the backend.
-func (k *Edges) FixedBytes(bool) int64 {
-	return 4 * 4 * int64(k.data.GivenDim()) * int64(k.data.GivenAtOnce(GivenEdges))
+// room to grow, as computed, and on the backend. If measures is set, it adds the memory of a report.
+func (k *Edges) FixedBytes(measures bool) int64 {
+	bytes := 4 * 4 * int64(k.data.GivenDim()) * int64(k.data.GivenAtOnce(GivenEdges))
+	if measures {
+		bytes += k.reportBytes()
+	}
+	return bytes
+}
+
+// reportBytes returns the memory of a report, which numbers and parts of workers do not have.
+func (k *Edges) reportBytes() int64 {
+	if k.numbers != nil || k.options.Share != nil {
+		return 0
+	}
+	most := max(k.Count(Valid), k.Count(Test))
+	return metric.ReportBytes(int64(most), len(k.label.Classes), false, k.options.MemoryBytes)
 }
 
 // edgesAtOnce is the most edges that a measurement computes at once. It computes fewer if much is
 // given with each: see data.Data.GivenAtOnce.
 const edgesAtOnce = 1 << 13
 
-// Bytes returns the largest memory of an evaluation beside the rows of the layers: a row for
-// each node that edges name, and the logits of some edges with their inputs.
+// Bytes returns the largest memory of an evaluation beside the rows of the layers: a row for each
+// node that edges name, the logits of some edges with their inputs, and a report.
 func (k *Edges) Bytes() (n int64) {
 	most := 0
 	for p := range k.held {
@@ -58,6 +71,7 @@ func (k *Edges) Bytes() (n int64) {
 		nodes := int64(k.data.Types[t].Nodes)
 		n += 4*cols*min(nodes, 2*int64(most)) + nodes/4
 	}
+	n += k.reportBytes()
 	return n + 8*int64(most) + 4*(3*cols+int64(k.net.Model.EdgeOut+k.data.GivenDim()))*int64(min(most, k.data.GivenAtOnce(edgesAtOnce)))
 }
 

@@ -389,11 +389,25 @@ func (k *Nodes) Examples() string { return "nodes" }
 // Limit does nothing: the evaluator limits nodes.
 func (k *Nodes) Limit(int) error { return nil }
 
-// Bytes returns 0: nodes are measured as their rows are computed.
-func (k *Nodes) Bytes() int64 { return 0 }
+// Bytes returns the memory of a report: nodes are measured as their rows are computed.
+func (k *Nodes) Bytes() int64 {
+	if !k.reports() {
+		return 0
+	}
+	most := int64(max(len(k.data.Valid), len(k.data.Test)))
+	return metric.ReportBytes(most, k.data.Labels.Classes(), k.multi, k.options.MemoryBytes)
+}
 
-// FixedBytes returns 0.
-func (k *Nodes) FixedBytes(bool) int64 { return 0 }
+// reports reports whether measurements can have reports: numbers and parts of workers have none.
+func (k *Nodes) reports() bool { return k.numbers == nil && k.options.Share == nil }
+
+// FixedBytes returns the memory of a report if measures is set.
+func (k *Nodes) FixedBytes(measures bool) int64 {
+	if !measures {
+		return 0
+	}
+	return k.Bytes()
+}
 
 // Without is nil: batches are drawn from all edges.
 func (k *Nodes) Without(int) []sample.Without { return nil }
@@ -424,7 +438,7 @@ func (k *Nodes) Measure(f *step.Feed, _ int, logits kernels.Tensor, nodes []uint
 // StartReport has the measurements that follow make a report, until TakeReport takes it.
 func (k *Nodes) StartReport() {
 	if k.numbers == nil {
-		k.reporter = metric.NewReporter(k.data.Labels.Classes(), k.multi)
+		k.reporter = metric.NewReporter(k.data.Labels.Classes(), k.multi, k.options.MemoryBytes)
 	}
 }
 
