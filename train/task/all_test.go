@@ -128,7 +128,7 @@ func TestAmongAll(t *testing.T) {
 			{Negatives: "shared:3", Reciprocal: true, Chunk: 4, Adversarial: 0.7}, {Negatives: "shared:3", Chunk: 20, Adversarial: 2},
 			{Negatives: "uniform:4", Corrupt: CorruptBoth, Adversarial: 1},
 			{Negatives: "in-batch", Chunk: 4, Corrupt: CorruptBoth, Adversarial: 1},
-			{Negatives: "uniform:3", Reciprocal: true}, {Negatives: "uniform:3", Reciprocal: true, Loss: CE},
+			{Negatives: "uniform:3", Reciprocal: true}, {Negatives: "uniform:3", Reciprocal: true, Corrupt: CorruptSrc}, {Negatives: "uniform:3", Reciprocal: true, Loss: CE},
 			{Negatives: "in-batch", Chunk: 4, Reciprocal: true},
 		} {
 			if decoder.Distance() && (o.Negatives == All || o.N3 > 0) {
@@ -172,6 +172,8 @@ func TestAmongAll(t *testing.T) {
 			require.NoError(t, err)
 			s.Tape.Backward()
 
+			measure, err := metric.NewLinks(k.Kind()) // of each positive among its negatives
+			require.NoError(t, err)
 			var softmax [][]float64 // of adversarial negatives: no gradient flows to these weights
 			loss := func() (sum float64) {
 				row := func(v uint32) []float64 { return points[0][int(v)*cols:][:cols] }
@@ -219,15 +221,18 @@ func TestAmongAll(t *testing.T) {
 							all = math.Exp(own)
 						}
 						var by []float64
+						var scores []float32
 						for _, v := range others {
 							y := score(isDst, v, x.dst[i])
 							if isDst {
 								y = score(isDst, x.src[i], v)
 							}
 							all += math.Exp(y)
+							scores = append(scores, float32(y))
 							by = append(by, math.Exp(o.Adversarial*y))
 						}
 						if list == len(softmax) {
+							measure.Add([]float32{float32(own)}, scores)
 							total := 0.0
 							for _, b := range by {
 								total += b
@@ -266,6 +271,11 @@ func TestAmongAll(t *testing.T) {
 				return sum
 			}
 			require.InDelta(t, loss(), a.Mean(), 1e-5, "%s %+v", decoder, o)
+			if k.negatives.Way != All {
+				want, err := measure.Value()
+				require.NoError(t, err)
+				require.InDelta(t, want, k.Trained(a), 1e-5, "%s %+v", decoder, o)
+			}
 			for n, p := range points {
 				got := make([]float64, len(p))
 				be.DownloadF64(got, grads[n])
