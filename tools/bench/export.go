@@ -159,10 +159,32 @@ func shardsOf(f *store.Features) (shards []section) {
 	return shards
 }
 
-// listsOf has the neighbour lists of g.
-func listsOf(g *store.Graph) (offsets, neighbors section) {
+// listsOf returns where the neighbour lists of g lie: an offset for each node and one more, and the
+// neighbours. Graphs that share sections have no file of such offsets, so listsOf writes one to dir.
+func listsOf(g *store.Graph, dir string) (offsets, neighbors section, err error) {
 	o, n := g.Sections()
-	return section{Path: o.Path, Offset: store.PageSize}, section{Path: n.Path, Offset: store.PageSize}
+	offsets = section{Path: o.Path, Offset: store.PageSize}
+	neighbors = section{Path: n.Path, Offset: store.PageSize + 4*g.FirstEdge()}
+	if g.Shares() {
+		offsets, err = writeOffsets(g, dir)
+	}
+	return offsets, neighbors, err
+}
+
+// writeOffsets writes the offsets of g's lists to a new file in dir, as 64-bit numbers.
+func writeOffsets(g *store.Graph, dir string) (section, error) {
+	f, err := os.CreateTemp(dir, "offsets-*.u64")
+	if err != nil {
+		return section{}, err
+	}
+	w, some := bufio.NewWriterSize(f, 1<<20), make([]uint64, 1<<16)
+	for at := 0; at <= g.Nodes() && err == nil; at += len(some) {
+		some = some[:min(len(some), g.Nodes()+1-at)]
+		if err = store.Guard(func() error { g.ListOffsets(at, some); return nil }); err == nil {
+			err = binary.Write(w, binary.LittleEndian, some)
+		}
+	}
+	return section{Path: f.Name()}, errors.Join(err, w.Flush(), f.Close())
 }
 
 // npyHeader returns the bytes before the data: magic, version, and a dictionary, padded to a

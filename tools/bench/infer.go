@@ -184,7 +184,11 @@ func (c *comparison) predict(ctx context.Context, run, way string) (p predicted,
 
 // startInference starts infer.py on the files of the dataset and the weights of a run.
 func (c *comparison) startInference(ctx context.Context, run string, ready any) (*python, error) {
-	job, weights := jobOf(c.ds), filepath.Join(run, "best.safetensors")
+	job, err := jobOf(c.ds, c.tmp)
+	if err != nil {
+		return nil, err
+	}
+	weights := filepath.Join(run, "best.safetensors")
 	if _, err := os.Stat(weights); err != nil {
 		weights = filepath.Join(run, "last.safetensors")
 	}

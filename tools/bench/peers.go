@@ -141,7 +141,11 @@ func (c *comparison) writePeerJob(ctx context.Context) (*peerJob, error) {
 	if err != nil {
 		return nil, err
 	}
-	about, g := jobOf(ds), ds.Graph(0)
+	about, err := jobOf(ds, c.tmp)
+	if err != nil {
+		return nil, err
+	}
+	g := ds.Graph(0)
 	about["hot"], about["classes"], about["batch"], about["steps"] = ds.Features(0).Rows()*cacheShare/100, ds.Labels(0).Classes(), c.batch, c.batches
 	about["threads"], about["workers"] = c.threads, c.threads-1
 	var ids []uint32
@@ -170,14 +174,15 @@ func (c *comparison) writePeerJob(ctx context.Context) (*peerJob, error) {
 	return &peerJob{about: fmt.Sprintf("fanout 15,10,5, windows of %d steps", m.window), script: "peers.py", path: path, fetcher: m, cache: m.bytes}, nil
 }
 
-// jobOf has the files of the rows and lists of ds, for a Python.
-func jobOf(ds *store.Dataset) map[string]any {
+// jobOf has the files of the rows and lists of ds, for a Python. It writes files that the dataset
+// does not have to dir.
+func jobOf(ds *store.Dataset, dir string) (map[string]any, error) {
 	f, g := ds.Features(0), ds.Graph(0)
-	offsets, neighbors := listsOf(g)
+	offsets, neighbors, err := listsOf(g, dir)
 	return map[string]any{
 		"shards": shardsOf(f), "dim": f.Dim(), "dtype": npyType[f.Elem()],
 		"offsets": offsets, "neighbors": neighbors, "nodes": g.Nodes(), "edges": g.Edges(),
-	}
+	}, err
 }
 
 // fetcher fetches the rows of steps through the tiers, and nothing else.

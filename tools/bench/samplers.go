@@ -291,7 +291,10 @@ func (c *comparison) startSamplers(ctx context.Context, d *data.Data, seeds []ui
 		types = append(types, map[string]any{"name": t.Name, "count": t.Nodes})
 	}
 	for _, r := range d.Relations {
-		offsets, neighbors := listsOf(r.Graph)
+		offsets, neighbors, err := listsOf(r.Graph, c.tmp)
+		if err != nil {
+			return nil, samplersReady{}, err
+		}
 		relations = append(relations, map[string]any{"name": [3]string{r.Relation.Src, r.Relation.Name, r.Relation.Dst},
 			"offsets": offsets, "neighbors": neighbors, "nodes": r.Nodes(), "edges": r.Edges()})
 	}

@@ -33,7 +33,10 @@ func (c *comparison) writeTypedJob() (*peerJob, error) {
 		types = append(types, map[string]any{"name": t.Name, "nodes": t.Nodes, "dim": shape.In[i], "dtype": npyType[f.Elem()], "hot": hot, "shards": shardsOf(f)})
 	}
 	for i, r := range d.Relations {
-		offsets, neighbors := listsOf(r.Graph)
+		offsets, neighbors, err := listsOf(r.Graph, c.tmp)
+		if err != nil {
+			return nil, err
+		}
 		relations = append(relations, map[string]any{
 			"key": [3]string{r.Relation.Src, r.Relation.Name, r.Relation.Dst}, "src": shape.Relations[i].Src, "dst": shape.Relations[i].Dst, "edges": r.Graph.Edges(),
 			"offsets": offsets, "neighbors": neighbors,
