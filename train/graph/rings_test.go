@@ -147,7 +147,7 @@ func TestKeptTooEarly(t *testing.T) {
 // TestJunctionAnywhere: any size, policy, window and model.
 func TestJunctionAnywhere(t *testing.T) {
 	graphs := []*store.Dataset{
-		open(t, storetest.Communities(600, 4, 8, 24, 2)), openTyped(t, storetest.Library(600, 3, 2)),
+		open(t, storetest.Communities(300, 4, 8, 24, 2)), openTyped(t, storetest.Library(300, 3, 2)),
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		typed := rapid.IntRange(0, 2).Draw(r, "graph") / 2

@@ -63,12 +63,10 @@ func TestTriplesAreLearnt(t *testing.T) {
 		func(o *run.Options) { o.Reciprocal, o.N3 = true, 0.01 },
 		func(o *run.Options) {
 			o.Decoder, o.Negatives, o.Loss, o.Adversarial, o.Margin = model.RotatE, "shared:40", "bce", 1, 4
+			o.Reciprocal = true
 		},
 		func(o *run.Options) {
 			o.Decoder, o.Negatives, o.Loss, o.Adversarial, o.Margin = model.TransE, "uniform:10", "bce", 1, 4
-		},
-		func(o *run.Options) {
-			o.Decoder, o.Negatives, o.Loss, o.Reciprocal = model.RotatE, "uniform:10", "ce", true
 		},
 	} {
 		o := tripleOptions()

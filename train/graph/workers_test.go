@@ -288,9 +288,10 @@ func TestWorkersUnlike(t *testing.T) {
 // leaves out the edges that it learns, each worker leaves out its own alone, so their batches
 // differ a little.
 func TestWorkersTasks(t *testing.T) {
-	links, trust := open(t, linked(600)), openTyped(t, storetest.Trust(400, true, false))
-	nodes := open(t, storetest.Communities(600, 4, 8, 16, 2))
+	links, trust := open(t, linked(300)), openTyped(t, storetest.Trust(250, true, false))
+	nodes := open(t, storetest.Communities(300, 4, 8, 16, 2))
 	dense := open(t, storetest.Communities(40, 1, 8, 12, 2).Linked())
+	parts := map[*store.Dataset]func(rank int) (*store.Dataset, error){}
 	for name, c := range map[string]struct {
 		ds     *store.Dataset
 		o      run.Options
@@ -298,8 +299,8 @@ func TestWorkersTasks(t *testing.T) {
 	}{
 		"nodes":         {nodes, small(), func(*run.Options) {}},
 		"class weights": {nodes, small(), func(o *run.Options) { o.ClassWeights = "1,2,3,4" }},
-		"several":       {open(t, several(600)), small(), func(*run.Options) {}},
-		"node numbers":  {open(t, priced(600)), small(), func(*run.Options) {}},
+		"several":       {open(t, several(300)), small(), func(*run.Options) {}},
+		"node numbers":  {open(t, priced(300)), small(), func(*run.Options) {}},
 		"labels":        {nodes, small(), func(o *run.Options) { o.LabelInput = 8 }},
 		"links":         {links, linkOptions(), func(*run.Options) {}},
 		"links ce":      {links, linkOptions(), func(o *run.Options) { o.Loss, o.Negatives, o.Corrupt = "ce", "uniform:3", "both" }},
@@ -323,6 +324,9 @@ func TestWorkersTasks(t *testing.T) {
 		"edge weights": {trust, edgeOptions(), func(o *run.Options) { o.EdgeLabel, o.ClassWeights = "rating", "balanced" }},
 		"edge numbers": {trust, edgeOptions(), func(o *run.Options) { o.EdgeLabel = "rating:value" }},
 	} {
+		if parts[c.ds] == nil {
+			parts[c.ds] = inParts(t, c.ds, 3)
+		}
 		t.Run(name, func(t *testing.T) {
 			o := c.o
 			c.change(&o)
@@ -349,7 +353,7 @@ func TestWorkersTasks(t *testing.T) {
 			owned := sameBy(t, c.ds, 3, byParts(o))
 			require.Equal(t, sameBy(t, c.ds, 3, o).ParamsXXH3, owned.ParamsXXH3)
 			o, few = byParts(o), byParts(few)
-			all, err := byWorkersOf(t, inParts(t, c.ds, 3), 3, o, scratch(t), nil)
+			all, err := byWorkersOf(t, parts[c.ds], 3, o, scratch(t), nil)
 			divided := same(t, all, err)
 			require.Equal(t, owned.ParamsXXH3, divided.ParamsXXH3)
 			require.Equal(t, owned.Losses, divided.Losses)
@@ -361,7 +365,7 @@ func TestWorkersTasks(t *testing.T) {
 				testRanges(t, c.ds, 3, o)
 			}
 			if name == "filtered" {
-				all, err = byWorkersOf(t, inParts(t, c.ds, 3), 3, o, scratch(t), func(w *worker) { w.tight(c.ds) })
+				all, err = byWorkersOf(t, parts[c.ds], 3, o, scratch(t), func(w *worker) { w.tight(c.ds) })
 				require.Equal(t, owned.ParamsXXH3, same(t, all, err).ParamsXXH3)
 			}
 			if o.Task != "" {
@@ -430,8 +434,8 @@ func byParts(o run.Options) run.Options {
 // TestPartsAlike: workers that own nodes end with the bits of workers that read whatever they need,
 // in every network, under any budget, and each reads its own rows alone.
 func TestPartsAlike(t *testing.T) {
-	one, library := open(t, storetest.Communities(900, 4, 8, 24, 2)), open(t, several(600))
-	rated, spec := open(t, ratedRows(500, store.U32)), storetest.Library(300, 3, 1)
+	one, library := open(t, storetest.Communities(450, 4, 8, 24, 2)), open(t, several(300))
+	rated, spec := open(t, ratedRows(300, store.U32)), storetest.Library(300, 3, 1)
 	spec.Types[0].Dim, spec.Types[0].Row = 2, func(v int) []float32 { return []float32{float32(v % 3), float32(v % 7)} }
 	spec.Relations[1].Weight = func(v, i int) float32 { return float32(1 + (v+i)%3) }
 	types := openTyped(t, spec)

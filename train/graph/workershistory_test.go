@@ -153,19 +153,21 @@ func TestWorkersReuseRest(t *testing.T) {
 // one without a break, with the rows that each worker kept. Another number of workers begins
 // without them, and says so.
 func TestWorkersReuseResume(t *testing.T) {
-	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
+	ds := open(t, storetest.Communities(450, 4, 8, 24, 2))
 	o := reusing()
 	o.Options = outOfCore(ds, "pread").Options
 	o.Epochs, o.CheckpointEvery, o.KeepCheckpoints, o.EvalBytes, o.TopologyBytes = 4, 3, 2, 1<<20, 4*o.TopologyBytes
 	all, err := byWorkers(t, ds, 3, o, scratch(t), nil)
 	want := same(t, all, err)
+	whole := func(int) (*store.Dataset, error) { return store.Open(ds.Path()) }
 	for name, c := range map[string]struct {
-		o    run.Options
-		open func(rank int) (*store.Dataset, error)
+		o     run.Options
+		open  func(rank int) (*store.Dataset, error)
+		fails []int // workers that fail, each in a run of its own; below 0: none
 	}{
-		"independent": {o, func(int) (*store.Dataset, error) { return store.Open(ds.Path()) }},
-		"parts":       {byParts(o), func(int) (*store.Dataset, error) { return store.Open(ds.Path()) }},
-		"on parts":    {byParts(o), inParts(t, ds, 3)},
+		"independent": {o, whole, []int{-1, 0, 2}},
+		"parts":       {byParts(o), whole, []int{-1, 1}},
+		"on parts":    {byParts(o), inParts(t, ds, 3), []int{0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// begun returns the directory of a run that ended in the second epoch, and in the third
@@ -185,11 +187,7 @@ func TestWorkersReuseResume(t *testing.T) {
 				}
 				return path
 			}
-			most := 2 // workers that fail, each in turn
-			if name == "independent" {
-				most = 3
-			}
-			for fails := -1; fails < most; fails++ {
+			for _, fails := range c.fails {
 				path := begun(fails)
 				for rank := 1; rank < 3; rank++ {
 					kept, err := filepath.Glob(filepath.Join(run.WorkerDir(path, rank), run.CheckpointDir, "*"))
