@@ -160,7 +160,8 @@ func shardsOf(f *store.Features) (shards []section) {
 }
 
 // listsOf returns where the neighbour lists of g lie: an offset for each node and one more, and the
-// neighbours. Graphs that share sections have no file of such offsets, so listsOf writes one to dir.
+// neighbours. Graphs that share sections have no such file of offsets, so listsOf writes it to
+// dir.
 func listsOf(g *store.Graph, dir string) (offsets, neighbors section, err error) {
 	o, n := g.Sections()
 	offsets = section{Path: o.Path, Offset: store.PageSize}

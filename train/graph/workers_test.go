@@ -289,9 +289,8 @@ func TestWorkersUnlike(t *testing.T) {
 // differ a little.
 func TestWorkersTasks(t *testing.T) {
 	links, trust := open(t, linked(300)), openTyped(t, storetest.Trust(250, true, false))
-	nodes := open(t, storetest.Communities(300, 4, 8, 16, 2))
+	nodes, parts := open(t, storetest.Communities(300, 4, 8, 16, 2)), map[string]func(int) (*store.Dataset, error){}
 	dense := open(t, storetest.Communities(40, 1, 8, 12, 2).Linked())
-	parts := map[*store.Dataset]func(rank int) (*store.Dataset, error){}
 	for name, c := range map[string]struct {
 		ds     *store.Dataset
 		o      run.Options
@@ -324,8 +323,8 @@ func TestWorkersTasks(t *testing.T) {
 		"edge weights": {trust, edgeOptions(), func(o *run.Options) { o.EdgeLabel, o.ClassWeights = "rating", "balanced" }},
 		"edge numbers": {trust, edgeOptions(), func(o *run.Options) { o.EdgeLabel = "rating:value" }},
 	} {
-		if parts[c.ds] == nil {
-			parts[c.ds] = inParts(t, c.ds, 3)
+		if parts[c.ds.Path()] == nil {
+			parts[c.ds.Path()] = inParts(t, c.ds, 3)
 		}
 		t.Run(name, func(t *testing.T) {
 			o := c.o
@@ -353,7 +352,7 @@ func TestWorkersTasks(t *testing.T) {
 			owned := sameBy(t, c.ds, 3, byParts(o))
 			require.Equal(t, sameBy(t, c.ds, 3, o).ParamsXXH3, owned.ParamsXXH3)
 			o, few = byParts(o), byParts(few)
-			all, err := byWorkersOf(t, parts[c.ds], 3, o, scratch(t), nil)
+			all, err := byWorkersOf(t, parts[c.ds.Path()], 3, o, scratch(t), nil)
 			divided := same(t, all, err)
 			require.Equal(t, owned.ParamsXXH3, divided.ParamsXXH3)
 			require.Equal(t, owned.Losses, divided.Losses)
@@ -365,7 +364,7 @@ func TestWorkersTasks(t *testing.T) {
 				testRanges(t, c.ds, 3, o)
 			}
 			if name == "filtered" {
-				all, err = byWorkersOf(t, parts[c.ds], 3, o, scratch(t), func(w *worker) { w.tight(c.ds) })
+				all, err = byWorkersOf(t, parts[c.ds.Path()], 3, o, scratch(t), func(w *worker) { w.tight(c.ds) })
 				require.Equal(t, owned.ParamsXXH3, same(t, all, err).ParamsXXH3)
 			}
 			if o.Task != "" {

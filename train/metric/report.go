@@ -72,8 +72,9 @@ const (
 // ReportBytes returns the bytes that a Reporter takes for so many rows, in a process that may take
 // memory bytes, or any number if memory is 0.
 func ReportBytes(rows int64, classes int, multi bool, memory int64) int64 {
-	cells := int64(min(classes, MostConfused))
-	return scoreBytes*min(rows*int64(rankedClasses(classes, multi)), mostScores(memory)) + 8*cells*cells + 100*int64(classes)
+	scores := min(rows*int64(rankedClasses(classes, multi)), mostScores(memory))
+	confused := int64(min(classes, MostConfused))
+	return scoreBytes*scores + 8*confused*confused + 100*int64(classes)
 }
 
 // mostScores returns how many scores a Reporter keeps within memory.
@@ -108,10 +109,11 @@ type Reporter struct {
 	p     []float64 // probabilities of a row
 }
 
-// NewReporter makes a Reporter for so many classes: one a row, or with multi any number. The process
-// may take memory bytes, or any number if memory is 0.
+// NewReporter makes a Reporter for so many classes: one a row, or with multi any number. The
+// process may take memory bytes, or any number if memory is 0.
 func NewReporter(classes int, multi bool, memory int64) *Reporter {
-	r := &Reporter{multi: multi, classes: make([]outcomes, classes), p: make([]float64, classes), most: mostScores(memory)}
+	r := &Reporter{multi: multi, classes: make([]outcomes, classes), p: make([]float64, classes)}
+	r.most = mostScores(memory)
 	r.ranked = make([]scores[float32], rankedClasses(classes, multi))
 	if !multi && classes <= MostConfused {
 		r.confusion = make([][]int64, classes)

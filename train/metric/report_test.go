@@ -31,7 +31,7 @@ func TestReportOfTwoClasses(t *testing.T) {
 	require.Equal(t, 0.5, *got.MacroF1)
 	// Of the four pairs, 3/4 > 1/4 and 1/2 > 1/4 count whole, 3/4 = 3/4 half, and 1/2 < 3/4 not.
 	require.Equal(t, 0.625, *got.ROCAUC)
-	// The precision is 1/2 at 3/4, where the recall grows by 1/2, and 2/3 at 1/2, where it does too.
+	// The recall grows by 1/2 at 3/4, where the precision is 1/2, and at 1/2, where it is 2/3.
 	require.InDelta(t, 7./12, *got.PRAUC, 1e-12)
 	// Three rows have 3/4, two of them right. The wrong row has 1/2.
 	require.InDelta(t, 0.1875, *got.CalibrationError, 1e-6)

@@ -37,7 +37,8 @@ func (k *Edges) Count(p Part) int {
 const GivenEdges = 1 << 14
 
 // FixedBytes returns the memory of the values that are given with edges, four times over: as read,
-// room to grow, as computed, and on the backend. If measures is set, it adds the memory of a report.
+// room to grow, as computed, and on the backend. If measures is set, it adds the memory of a
+// report.
 func (k *Edges) FixedBytes(measures bool) int64 {
 	bytes := 4 * 4 * int64(k.data.GivenDim()) * int64(k.data.GivenAtOnce(GivenEdges))
 	if measures {
