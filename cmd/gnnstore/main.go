@@ -111,7 +111,7 @@ func newRoot(log *logOptions) *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(wrongFlag)
 	root.AddCommand(groupFlags(newIngest()), groupFlags(newGenerate()), newExport(), newPartition(), newInspect(),
-		newVerify(), groupFlags(newTrain()), groupFlags(newPredict()), newEval(), groupFlags(newTrace()), newStats(), newBench(), newDoctor(), newDemo(), newVersion())
+		newVerify(), groupFlags(newTrain()), groupFlags(newPredict()), newEval(), groupFlags(newTrace()), newStats(), newRuns(), newBench(), newDoctor(), newDemo(), newVersion())
 	root.AddCommand(newTopics()...)
 	return root
 }
