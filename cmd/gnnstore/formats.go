@@ -105,7 +105,7 @@ var formats = map[string]struct {
 		func(p string, o *sourceOptions) (ingest.Source, error) {
 			return opened(eventset.OpenTGN(p, o.eventset()))
 		}},
-	"triples": {"a knowledge graph: lines of head, relation, tail (train, valid, test: .txt, .tsv), or N-Triples (.nt), .gz and .zst included",
+	"triples": {"a knowledge graph: lines of head, relation, tail (train, valid, test: .txt, .tsv), or RDF (.nt, .nq, .ttl), .gz and .zst included",
 		func(p string, o *sourceOptions) (ingest.Source, error) { return opened(o.triples.Open(p)) }},
 }
 

@@ -187,6 +187,9 @@ func victims() []*victim {
 		table("jodie", "n.csv", &rows{by: ",", cells: of(at("0", "0.5", "0.25")), time: 2}),
 		table("triples", "t.txt", &rows{by: "\t", cells: [][]string{{"a", "r", "b"}, {"b", "r", "c"}, {"c", "s", "d"}, {"d", "s", "a"}, {"a", "s", "c"}, {"b", "s", "d"}}, time: -1}),
 		table("triples", "t.nt", &rows{by: " ", end: " .", time: -1, cells: [][]string{{"<a>", "<r>", "<b>"}, {"<b>", "<r>", `"x"`}, {"<c>", "<s>", "<d>"}, {"<d>", "<s>", "<a>"}}}),
+		table("triples", "t.nq", &rows{by: " ", end: " _:g .", time: -1, cells: [][]string{{"<a>", "<r>", "<b>"}, {"<b>", "<r>", `"x"`}, {"<c>", "<s>", "<a>"}}}),
+		table("triples", "t.ttl", &rows{header: "@prefix : <http://x/> .\n", by: " ", end: " .", time: -1, cells: [][]string{
+			{":a", "a", ":b"}, {":b", ":r", `"x"`}, {"[ :r 1 ]", ":s", "( :a )"}, {":d", ":s", ":a"}}}),
 		table("mtx", "g.mtx", &rows{header: "%%MatrixMarket matrix coordinate integer general\n4 4 5\n", by: " ", time: -1, cells: [][]string{
 			{"1", "2", "7"}, {"2", "3", "8"}, {"3", "4", "9"}, {"4", "1", "7"}, {"1", "3", "9"}}}),
 		{format: "graphml", source: "g.graphml", file: "g.graphml", write: func(t *testing.T, dir string) {

@@ -86,8 +86,10 @@ var findings = []finding{
 	{[]string{"entities.dict", "relations.dict", "train.*"}, "triples", "a knowledge graph with dictionaries, as DGL-KE has it"},
 	{[]string{"train2id.txt", "entity2id.txt", "relation2id.txt"}, "triples", "a knowledge graph of OpenKE"},
 	{[]string{"train.del", "entity_ids.del"}, "triples", "a knowledge graph of LibKGE"},
+	{[]string{"numeric_triples.tsv*", "entity_to_id.tsv*"}, "triples", "a knowledge graph of PyKEEN"},
 	{[]string{"*.nt"}, "triples", "RDF as N-Triples"},
 	{[]string{"*.nt.gz"}, "triples", "RDF as N-Triples"},
+	{[]string{"*.nt.zst"}, "triples", "RDF as N-Triples"},
 	{[]string{"edges.csv", "ext_full.npz"}, "tgl", "a temporal graph of TGL"},
 	{[]string{"edges.csv", "edge_features.*"}, "tgl", "a temporal graph of TGL"},
 	{[]string{"ml_*.csv", "ml_*.npy"}, "tgn", "a temporal graph of TGN"},
@@ -95,6 +97,12 @@ var findings = []finding{
 
 	{[]string{"tkgl-*_edgelist*.csv"}, "tgb", "a temporal knowledge graph of TGB"},
 	{[]string{"thgl-*_edgelist*.csv"}, "tgb", "a temporal graph of TGB with types"},
+	{[]string{"*.nq"}, "triples", "RDF as N-Quads"},
+	{[]string{"*.nq.gz"}, "triples", "RDF as N-Quads"},
+	{[]string{"*.nq.zst"}, "triples", "RDF as N-Quads"},
+	{[]string{"*.ttl"}, "triples", "RDF as Turtle"},
+	{[]string{"*.ttl.gz"}, "triples", "RDF as Turtle"},
+	{[]string{"*.ttl.zst"}, "triples", "RDF as Turtle"},
 
 	{[]string{"processed/paper__cites__paper/edge_index.npy"}, "", "an IGB folder, which is not read yet"},
 	{[]string{"processed/train_hrt.npy"}, "", "WikiKG90M, which is not read"},

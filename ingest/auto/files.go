@@ -228,20 +228,20 @@ func text(path string) (format, why string, err error) {
 	}
 	_, _, named := edgelist.Ends(cells)
 	low := strings.ToLower(first)
+	page := strings.HasPrefix(low, "<!doctype") || strings.HasPrefix(low, "<html")
 	switch {
+	case !page && rdf(name) != "":
+		return "triples", name + ": RDF as " + rdf(name), nil
 	case first == "":
 		return refuse("no row in its first %d bytes", headBytes)
 	case first[0] == '{' || first[0] == '[':
 		return refuse("JSON, which is no graph by itself; format csv takes a map of features by {node_features}")
-	case strings.HasPrefix(low, "<!doctype") || strings.HasPrefix(low, "<html"):
+	case page:
 		return refuse("a web page, not a graph; fetch the file itself")
-	case first[0] == '<' && strings.HasSuffix(strings.TrimSpace(first), "."):
-		for _, end := range []string{".nt", ".nt.gz", ".nt.zst"} {
-			if strings.HasSuffix(name, end) {
-				return "triples", name + ": RDF as N-Triples", nil
-			}
-		}
-		return refuse("RDF triples: if they are N-Triples, rename it to end in .nt")
+	case first[0] == '<' && strings.HasSuffix(strings.TrimSpace(first), "."), strings.HasPrefix(low, "@prefix "),
+		strings.HasPrefix(low, "prefix "):
+		return refuse("RDF triples: " +
+			"rename it to end in .nt if it is N-Triples, in .nq if it is N-Quads, or in .ttl if it is Turtle")
 	case strings.HasPrefix(low, ",src,dst,time"):
 		return refuse("the events of a temporal graph of TGL (%s); name its folder: gnnstore ingest tgl %s OUT", lines.Clip([]byte(first)), filepath.Dir(path))
 	case strings.HasSuffix(name, ".csv") && strings.Contains(name, "_edgelist") && (strings.HasPrefix(name, "tkgl-") || strings.HasPrefix(name, "thgl-")):
@@ -273,4 +273,10 @@ func text(path string) (format, why string, err error) {
 func timed(header []string) bool {
 	_, _, ends := edgelist.Ends(header)
 	return ends && slices.ContainsFunc(header, ingest.IsTimeName)
+}
+
+// rdf names the form of RDF that the end of a file's name tells; "" for other files.
+func rdf(name string) string {
+	name = strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst")
+	return map[string]string{".nt": "N-Triples", ".nq": "N-Quads", ".ttl": "Turtle"}[filepath.Ext(name)]
 }

@@ -51,7 +51,7 @@ func findFile(folder, name string) string {
 // openDictionaries reads the dictionaries beside the triples, if the triples are of ids.
 func (s *Source) openDictionaries() error {
 	s.dictionaries = dictionaries{}
-	if s.files[0].path == s.path || s.files[0].nt {
+	if s.files[0].path == s.path || s.files[0].form != columns {
 		return nil
 	}
 	for _, f := range dictionaryFiles {
@@ -235,7 +235,7 @@ func (d *dictionaries) translate(p *parser, t *triple) error {
 
 // parserOf returns the parser of a file.
 func (s *Source) parserOf(in *lines.Scanner, f *file) parser {
-	p := parser{in: in, nt: f.nt, header: s.o.Header, counted: f.counted}
+	p := parser{in: in, form: f.form, header: s.o.Header, counted: f.counted}
 	if len(s.o.Columns) > 0 {
 		p.layout, _ = parseColumns(s.o.Columns) // Validate refuses others
 	} else if f.counted {

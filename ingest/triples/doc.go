@@ -1,10 +1,11 @@
 // Package triples reads knowledge graphs: lines of head, relation and tail, as WN18RR, FB15k and
-// their kin travel (.txt, .tsv, three columns between tabs or blanks), and RDF as N-Triples (.nt);
-// gzip and zstd too. Start at [Open].
+// their kin travel (.txt, .tsv, three columns between tabs or blanks), and RDF as N-Triples (.nt),
+// N-Quads (.nq) and Turtle (.ttl); gzip and zstd too. Start at [Options.Open].
 //
 // All nodes are of one type, entity, known by their texts, and each relation is one of the dataset.
 // Where a folder has files called train, valid and test, the latter two are held out: see
-// [ingest.Relation]. Otherwise a folder's .nt files are one graph.
+// [ingest.Relation]. Otherwise the files of RDF in a folder are one graph: its .nt files, or else
+// its .nq files, or else its .ttl files, since a folder may have one graph in several forms.
 //
 // Text may have its columns in another order, or more of them: see Options.Columns. Triples of ids
 // take the names from the dictionaries of OpenKE, DGL-KE, LibKGE and PyKEEN beside them.
@@ -23,7 +24,16 @@
 // labels need rows. The triples of a small graph are held, within Options.Memory; a larger graph is
 // read once for each relation.
 //
+// N-Quads lose the names of graphs. Turtle becomes the triples that N-Triples would have: a list is
+// a chain of rdf:first and rdf:rest, and a node without a label is called by a number behind _:.,
+// which no label is.
+//
 // # Why not
+//
+// Why not a library for Turtle? In November 2026 knakk/rdf (of 2019) takes a node without a label
+// for the node with the label _:b1. geoknoesis/rdf-go (0.1.0) refuses escapes and brackets that the
+// tests of the W3C have, and does not end on one of these tests. deiu/rdf2go holds all triples, and
+// cayleygraph/quad has no Turtle.
 //
 // Why not keep all triples by relation, and read the files once? A large graph would not fit in
 // memory, or would lie on disk a second time. Graphs that do not fit have few relations for their

@@ -35,7 +35,7 @@ func unescaped(term []byte, literal bool) ([]byte, error) {
 		escape := rest[:min(len(rest), 2+digits)]
 		r, err := strconv.ParseUint(string(escape[min(2, len(escape)):]), 16, 32)
 		if digits == 0 || len(escape) < 2+digits || err != nil || !utf8.ValidRune(rune(r)) {
-			return nil, fmt.Errorf("%q is no escape; they are \\uXXXX and \\UXXXXXXXX with the hexadecimal number of a character, and in literals also \\t, \\n and the like", lines.Clip(escape))
+			return nil, badEscape(escape)
 		}
 		rest = rest[len(escape):]
 		switch {
@@ -48,4 +48,9 @@ func unescaped(term []byte, literal bool) ([]byte, error) {
 		}
 	}
 	return out, nil
+}
+
+func badEscape(escape []byte) error {
+	return fmt.Errorf("%q is no escape; they are \\uXXXX and \\UXXXXXXXX with the hexadecimal number of a character, "+
+		"and in literals also \\t, \\n and the like", lines.Clip(escape))
 }

@@ -22,7 +22,7 @@ type triple struct {
 // parser reads the triples of a file.
 type parser struct {
 	in    *lines.Scanner
-	nt    bool
+	form  form
 	by    byte // between columns: a tab, or 0 for blanks; the first line decides
 	cells [][]byte
 	// begun is true once by is known.
@@ -35,6 +35,7 @@ type parser struct {
 	counted bool                // the first line may be the number of triples
 	says    string              // the number; "" where there is none
 	triples int64
+	graphs  int64 // statements of N-Quads with the name of a graph
 }
 
 // next is the next triple; nil at the end.
@@ -56,7 +57,7 @@ func (p *parser) next() (*triple, error) {
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
 		}
-		if p.nt {
+		if p.form != columns {
 			if line[0] == '#' {
 				continue
 			}
@@ -78,8 +79,8 @@ func (p *parser) checkName(column int, name []byte) error {
 	return nil
 }
 
-// statement reads a line of N-Triples (W3C Recommendation of 2014): subject, predicate, object and
-// a full stop.
+// statement reads a line of N-Triples or N-Quads (W3C Recommendations of 2014): subject, predicate,
+// object and a full stop. It leaves out the name of a graph.
 func (p *parser) statement(line []byte) (*triple, error) {
 	var t triple
 	rest := line
@@ -98,14 +99,29 @@ func (p *parser) statement(line []byte) (*triple, error) {
 		}
 		t.literal = literal
 	}
-	if rest = bytes.TrimLeft(rest, " \t"); len(rest) == 0 || rest[0] != '.' {
-		return nil, p.in.Errorf("no full stop behind the object; a file of N-Triples has one statement a line (N-Quads are not read)")
+	rest = bytes.TrimLeft(rest, " \t")
+	if named := len(rest) > 0 && (rest[0] == '<' || rest[0] == '_'); named && p.form == nQuads {
+		p.graphs++
+		_, behind, _, err := cutTerm(rest)
+		if err != nil {
+			return nil, p.in.Errorf("graph: %w; a line is a subject, a predicate, an object, perhaps a graph, and a full stop",
+				err)
+		}
+		rest = bytes.TrimLeft(behind, " \t")
+	} else if named {
+		return nil, p.in.Errorf("no full stop behind the object, but the name of a graph, as N-Quads have it; " +
+			"rename the file to end in .nq")
+	}
+	if len(rest) == 0 || rest[0] != '.' {
+		return nil, p.in.Errorf("no full stop behind the object; %s", oneALine)
 	}
 	if rest = bytes.TrimLeft(rest[1:], " \t"); len(rest) > 0 && rest[0] != '#' {
-		return nil, p.in.Errorf("%q follows the full stop; a file of N-Triples has one statement a line", lines.Clip(rest))
+		return nil, p.in.Errorf("%q follows the full stop; %s", lines.Clip(rest), oneALine)
 	}
 	return &t, nil
 }
+
+const oneALine = "a file of RDF has one statement a line, unless it is Turtle, whose name ends in .ttl"
 
 // cutTerm takes an IRI, without its brackets, a blank node or a literal off the front of a line.
 func cutTerm(line []byte) (term, rest []byte, literal bool, err error) {

@@ -86,7 +86,7 @@ type Source struct {
 	path      string
 	files     []file
 	parted    bool
-	empty     []string  // files of parts that have none
+	notes     []string  // about files that are not read
 	tables    [3]string // of labels, by part; "" where there is none
 	relations []string  // by Schema.Relations: as the files have them
 	names     []string  // of entities, where there are tables of labels
@@ -110,7 +110,7 @@ func (o Options) Open(path string) (*Source, error) {
 	}
 	s := &Source{o: o, path: path}
 	var err error
-	if s.files, s.parted, s.empty, err = findFiles(path); err != nil {
+	if s.files, s.parted, s.notes, err = findFiles(path); err != nil {
 		return nil, err
 	}
 	if s.files[0].path != path { // a folder
@@ -139,10 +139,7 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 		Name: name, NodeTypes: []ingest.NodeType{{Name: entity, IDs: ingest.TextIDs, Gathered: true}},
 		Featureless: true, NoLabels: s.path + ": no trainingSet.tsv and testSet.tsv beside the triples",
 	}
-	s.relations, s.remarks = nil, nil // of a reading that was cut
-	for _, name := range s.empty {
-		s.remarks = append(s.remarks, fmt.Sprintf("%s is empty: no triple is held out by it", name))
-	}
+	s.relations, s.remarks = nil, slices.Clone(s.notes) // not of a reading that was cut
 	counts, literals := map[string]int64{}, int64(0)
 	var known *entities
 	if s.tables[ingest.Train] != "" {
@@ -174,7 +171,7 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 		if s.kept != nil && !s.kept.add(t, f) {
 			s.kept = nil
 		}
-		if triples++; len(tails) <= maxRelations && !s.files[f].nt {
+		if triples++; len(tails) <= maxRelations && s.files[f].form == columns {
 			tails[string(t.tail)] = true
 		}
 		if n, ok := counts[string(t.relation)]; ok || len(counts) < maxRelations {
@@ -196,7 +193,7 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 		}
 	}
 	s.relations = slices.Sorted(maps.Keys(counts))
-	if n := len(counts); len(s.o.Columns) == 0 && !s.files[0].nt && n > 2 && 2*int64(n) > triples && len(tails) < n {
+	if n := len(counts); len(s.o.Columns) == 0 && s.files[0].form == columns && n > 2 && 2*int64(n) > triples && len(tails) < n {
 		s.remarks = append(s.remarks, fmt.Sprintf("%d triples have %d relations and %d tails, so the third column looks like the relation: "+
 			"if it is, say {columns} head,tail,relation", triples, n, len(tails)))
 	}
@@ -301,31 +298,60 @@ func (s *Source) each(ctx context.Context, visit func(file int, t *triple) error
 			s.remarks = append(s.remarks, fmt.Sprintf(
 				"%s: line 1, %q, names columns and is left out; {header} no reads it as a triple", f.path, header))
 		}
-		if err := s.eachIn(ctx, f, left, func(t *triple) error { return visit(i, t) }); err != nil {
+		graphs, err := s.eachIn(ctx, f, left, func(t *triple) error { return visit(i, t) })
+		if err != nil {
 			return err
+		}
+		if graphs > 0 {
+			s.remarks = append(s.remarks, fmt.Sprintf("%s: %d statements name a graph, and the names are left out", f.path, graphs))
 		}
 	}
 	return nil
 }
 
-// eachIn visits the triples of a file. left is told of a header that is left out.
-func (s *Source) eachIn(ctx context.Context, f *file, left func(string), visit func(t *triple) error) error {
+// eachIn visits the triples of a file, and counts those with the name of a graph. left is called
+// with a header that is left out.
+func (s *Source) eachIn(
+	ctx context.Context, f *file, left func(string), visit func(t *triple) error,
+) (graphs int64, err error) {
+	if f.form == turtles {
+		return 0, s.eachTurtle(ctx, f, visit)
+	}
 	in, err := lines.Open(f.path)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer in.Close()
 	p := s.parserOf(in, f)
 	p.left = left
+	err = s.visit(ctx, f, p.next, func(t *triple) error {
+		if err := s.dictionaries.translate(&p, t); err != nil {
+			return err
+		}
+		return visit(t)
+	})
+	return p.graphs, err
+}
+
+// eachTurtle visits the triples of a file of Turtle.
+func (s *Source) eachTurtle(ctx context.Context, f *file, visit func(t *triple) error) error {
+	in, err := lines.OpenBytes(f.path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	number := slices.IndexFunc(s.files, func(o file) bool { return o.path == f.path })
+	return s.visit(ctx, f, newTurtle(f.path, in, fmt.Sprintf("%d.", number)).next, visit)
+}
+
+// visit visits the triples that next returns.
+func (s *Source) visit(ctx context.Context, f *file, next func() (*triple, error), visit func(t *triple) error) error {
 	for n := 0; ; n++ {
 		if n%checkEvery == 0 && ctx.Err() != nil {
 			return fmt.Errorf("%s: %w", f.path, ctx.Err())
 		}
-		t, err := p.next()
+		t, err := next()
 		if err != nil || t == nil {
-			return err
-		}
-		if err := s.dictionaries.translate(&p, t); err != nil {
 			return err
 		}
 		if err := visit(t); err != nil {
@@ -356,7 +382,7 @@ func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeC
 		if s.kept != nil {
 			err = s.kept.each(name, i, add)
 		} else {
-			err = s.eachIn(ctx, f, nil, func(t *triple) error {
+			_, err = s.eachIn(ctx, f, nil, func(t *triple) error {
 				if string(t.relation) != name || t.literal && s.o.Literals == LiteralsDrop || s.drops(t, f.part) {
 					return nil
 				}

@@ -197,7 +197,7 @@ func TestRefused(t *testing.T) {
 	long := strings.Repeat("x", ingest.MaxIDBytes+1)
 	for text, want := range map[string]string{
 		"<a> <b> <c>":                      "line 1: no full stop behind the object",
-		"<a> <b> <c> <g> .":                "line 1: no full stop behind the object; a file of N-Triples has one statement a line (N-Quads are not read)",
+		"<a> <b> <c> <g> .":                "line 1: no full stop behind the object, but the name of a graph, as N-Quads have it; rename the file to end in .nq",
 		"<a> <b> <c> . <d>":                "follows the full stop",
 		"<a> <b> <c> .\n<a> \"b\" <c> .":   "line 2: predicate: \"b\" is a literal, which is an object only",
 		"<a> _:b <c> .":                    "predicate: _:b is a blank node",
@@ -244,7 +244,7 @@ func TestRefused(t *testing.T) {
 	}{
 		{map[string]string{"test.txt": "a b c"}, "there is test.txt, and no train.txt beside it"},
 		{map[string]string{"train.txt": "a b c", "train.tsv": "a b c"}, "two files of train triples, train.tsv and train.txt"},
-		{map[string]string{"edges.csv": "a b c"}, "no train.txt, train.tsv or .nt file in it"},
+		{map[string]string{"edges.csv": "a b c"}, "no train.txt, train.tsv, .nt, .nq or .ttl file in it"},
 		{map[string]string{"train.txt": "version https://git-lfs.github.com/spec/v1\noid sha256:0\n"}, "Git LFS pointer"},
 	} {
 		_, err := Options{}.Open(write(t, c.files))
@@ -325,13 +325,15 @@ func TestConform(t *testing.T) {
 		dir := write(t, files)
 		return func() (ingest.Source, error) { return Options{Memory: 1 << 20}.Open(dir) }
 	}
-	var train, nt strings.Builder
+	var train, nt, ttl strings.Builder
 	for i := range ingest.ChunkRows + 99 {
 		fmt.Fprintf(&train, "e%d\tr%d\te%d\n", i%1000, min(i%50, 1), i*7%1000)
 		fmt.Fprintf(&nt, "<e%d> <r> <e%d> .\n", i%700, i*3%900)
+		fmt.Fprintf(&ttl, "<e%d> <r> <e%d>, [] .\n", i%700, i*3%900)
 	}
 	sourcetest.Conform(t, input(map[string]string{"train.txt": train.String(), "valid.txt": "e1\tr0\te2\n", "test.txt": "x\tr1\ty\n"}),
 		few(map[string]string{"train.txt": train.String(), "valid.txt": "e1\tr0\te2\n", "test.txt": "x\tr1\ty\n"}),
+		few(map[string]string{"g.ttl": ttl.String()}),
 		input(map[string]string{"g.nt": nt.String(), "trainingSet.tsv": "n\tlabel\ne1\ta\ne2\tb\n", "testSet.tsv": "n\tlabel\ne3\ta\n"}))
 }
 

@@ -46,7 +46,8 @@ func (n *newcomers) look(t *triple, part ingest.Part) (lacks bool) {
 func (n *newcomers) remark(path string, rule Unseen) (string, error) {
 	switch {
 	case n.seen == nil && rule == UnseenDrop:
-		return "", fmt.Errorf("{unseen} drop: the entities of %s take more than a sixteenth of {memory}; give it more", path)
+		return "", fmt.Errorf("{unseen} drop: the entities of %s take more than a sixteenth of {memory}; give it more",
+			path)
 	case n.seen == nil:
 		return "entities that training triples lack were not counted: they take more than a sixteenth of {memory}", nil
 	case n.triples == 0:

@@ -1,0 +1,167 @@
+package triples
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// characters gives the bytes of a text, and counts its lines.
+type characters struct {
+	name string
+	r    io.Reader
+	buf  []byte
+	pos  int   // of the next byte in buf
+	line int64 // of the next byte, from 1
+	past bool  // the next byte is the first of its line
+	err  error // of r, once it came
+}
+
+const readAtOnce = 64 << 10
+
+// fill reads more bytes behind those in the buffer.
+func (c *characters) fill() {
+	if c.err != nil {
+		return
+	}
+	c.buf = append(c.buf[:0], c.buf[c.pos:]...)
+	c.pos = 0
+	held := len(c.buf)
+	if cap(c.buf)-held < readAtOnce {
+		c.buf = append(make([]byte, 0, held+2*readAtOnce), c.buf...)
+	}
+	for n := 0; n == 0 && c.err == nil; {
+		n, c.err = c.r.Read(c.buf[held : held+readAtOnce])
+		c.buf = c.buf[:held+n]
+	}
+}
+
+// peek lends the next n bytes, fewer at the end.
+func (c *characters) peek(n int) []byte {
+	for len(c.buf)-c.pos < n && c.err == nil {
+		c.fill()
+	}
+	return c.buf[c.pos:min(c.pos+n, len(c.buf))]
+}
+
+// byte returns the next byte, which stays the next; io.EOF at the end.
+func (c *characters) byte() (byte, error) {
+	if c.pos == len(c.buf) {
+		if c.fill(); c.pos == len(c.buf) {
+			return 0, c.err
+		}
+	}
+	return c.buf[c.pos], nil
+}
+
+// skip goes on behind the next byte.
+func (c *characters) skip() {
+	if c.past = c.buf[c.pos] == '\n'; c.past {
+		c.line++
+	}
+	c.pos++
+}
+
+// sign returns the next byte that is no blank and in no comment.
+func (c *characters) sign() (byte, error) {
+	for comment := false; ; c.skip() {
+		b, err := c.byte()
+		switch {
+		case err != nil:
+			return 0, err
+		case b == '\n' || b == '\r':
+			comment = false
+		case comment || b == ' ' || b == '\t':
+		case b == '#':
+			comment = true
+		default:
+			return b, nil
+		}
+	}
+}
+
+// isName reports whether a byte may be in a name: letters, digits, _, - and all beyond ASCII.
+func isName(b byte) bool {
+	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_' || b == '-' || b >= 0x80
+}
+
+func isHex(b byte) bool {
+	return b >= '0' && b <= '9' || b >= 'a' && b <= 'f' || b >= 'A' && b <= 'F'
+}
+
+// stopInside reports whether the next byte, a full stop, is inside a name: more of the name follows
+// it, perhaps behind other stops. local: colons and escapes belong to the name.
+func (c *characters) stopInside(local bool) bool {
+	for n := 2; ; n++ {
+		text := c.peek(n)
+		if len(text) < n || n > readAtOnce {
+			return false
+		}
+		switch b := text[n-1]; {
+		case b == '.':
+		case isName(b):
+			return true
+		default:
+			return local && (b == ':' || b == '%' || b == '\\')
+		}
+	}
+}
+
+// digitBehind reports whether a digit follows the next byte.
+func (c *characters) digitBehind() bool {
+	text := c.peek(2)
+	return len(text) == 2 && text[1] >= '0' && text[1] <= '9'
+}
+
+// exponentBehind reports whether an exponent follows the next byte.
+func (c *characters) exponentBehind() bool {
+	text := c.peek(4)
+	if len(text) < 3 || text[1] != 'e' && text[1] != 'E' {
+		return false
+	}
+	if text[2] == '+' || text[2] == '-' {
+		text = text[1:]
+	}
+	return len(text) > 2 && text[2] >= '0' && text[2] <= '9'
+}
+
+// peekWord returns the word that follows, without a colon; "" if there is none, or if it is too
+// long for a name.
+func (c *characters) peekWord() string {
+	for n := 0; n < mostWord; n++ {
+		text := c.peek(n + 1)
+		if len(text) == n+1 && (isName(text[n]) || text[n] == '.' && n > 0) {
+			continue
+		}
+		return string(bytes.TrimRight(text[:n], "."))
+	}
+	return ""
+}
+
+const mostWord = 1 << 10
+
+// word reads the word that peekWord returns.
+func (c *characters) word() string {
+	word := c.peekWord()
+	if c.pos += len(word); word != "" { // which has no end of a line
+		c.past = false
+	}
+	return word
+}
+
+// errorf returns an error with the file and the line. Errors of reading name the file already.
+func (c *characters) errorf(format string, args ...any) error {
+	if c.err != nil && c.err != io.EOF {
+		for _, arg := range args {
+			if err, ok := arg.(error); ok && errors.Is(err, c.err) {
+				return c.err
+			}
+		}
+	}
+	line := c.line
+	if c.err == io.EOF && c.pos == len(c.buf) && c.past { // the last line has an end
+		line--
+	}
+	return fmt.Errorf("%s: line %d: %w", c.name, line, fmt.Errorf(format, args...))
+}
