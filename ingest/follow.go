@@ -407,7 +407,7 @@ func (f *follower) Edges(ctx context.Context, relation int, emit func(EdgeChunk)
 			for k, v := range chunk.Values[column] {
 				class, err := c.of(int32(uint32(v)))
 				if err != nil {
-					return fmt.Errorf("%s: event %d: label: %w", chunk.File, chunk.First+int64(k), err)
+					return fmt.Errorf("%s: label: %w", chunk.Edge(k, "event"), err)
 				}
 				chunk.Values[column][k] = uint64(uint32(class))
 			}
@@ -426,7 +426,7 @@ func (f *follower) Labels(ctx context.Context, label int, emit func(LabelChunk) 
 		for i, v := range chunk.Values {
 			class, err := c.of(v)
 			if err != nil {
-				return fmt.Errorf("%s: row %d: label: %w", chunk.File, chunk.First+int64(i), err)
+				return fmt.Errorf("%s: label: %w", chunk.Row(i), err)
 			}
 			chunk.Values[i] = class
 		}

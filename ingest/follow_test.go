@@ -78,11 +78,11 @@ func TestFollowClasses(t *testing.T) {
 		{here: []string{"a", "b", "c"}, there: []string{"c", "b", "a"}, classes: 3, values: []int32{0, -1}, want: []int32{2, -1}},
 		{here: []string{"b", "d"}, there: []string{"a", "b"}, classes: 2, err: `{like} old.gnn: label y of p: "d" is none of the classes there: a, b`},
 		{classes: 3, values: []int32{2, 0}, want: []int32{2, 0}},
-		{classes: 3, values: []int32{0, 3}, err: "y.npy: row 1: label: 3 is none of the classes of the dataset to follow, 0 to 2"},
+		{classes: 3, values: []int32{0, 3}, err: "y.npy: row 1 (counting from 0): label: 3 is none of the classes of the dataset to follow, 0 to 2"},
 		{here: []string{"1", "2"}, classes: 3, values: []int32{0, 1}, want: []int32{1, 2}},
 		{here: []string{"1", "3"}, classes: 3, err: `"3" is none of the classes there: 0 to 2`},
 		{there: []string{"1990", "2000"}, classes: 2, values: []int32{2000, 1990}, want: []int32{1, 0}},
-		{there: []string{"1990", "2000"}, classes: 2, values: []int32{2000, 1}, err: `y.npy: row 1: label: "1" is none of the classes of old.gnn`},
+		{there: []string{"1990", "2000"}, classes: 2, values: []int32{2000, 1}, err: `y.npy: row 1 (counting from 0): label: "1" is none of the classes of old.gnn`},
 		{here: []string{"-0", "x"}, classes: 2, err: `"-0" is none`},
 	} {
 		m, l := graph("to"), there("to")
