@@ -26,15 +26,16 @@ const featureFileFlag = "{node_features}"
 // FeatureFile reports whether text names a file for [OpenFeatures], FILE or FILE:ARRAY, by the
 // file's extension.
 func FeatureFile(text string) (path, name string, ok bool) {
-	for _, ext := range []string{".npy", ".npz", ".pt", ".pth"} {
-		if strings.EqualFold(filepath.Ext(text), ext) {
-			return text, "", true
-		}
+	isArrays := func(path string) bool {
+		ext := strings.ToLower(filepath.Ext(path))
+		return slices.Contains([]string{".npy", ".npz", ".pt", ".pth"}, ext)
 	}
-	for _, ext := range []string{".npy:", ".npz:", ".pt:", ".pth:"} {
-		if i := strings.Index(strings.ToLower(text), ext); i > 0 {
-			at := i + len(ext)
-			return text[:at-1], text[at:], at < len(text)
+	if isArrays(text) {
+		return text, "", true
+	}
+	for i := range text {
+		if text[i] == ':' && isArrays(text[:i]) {
+			return text[:i], text[i+1:], i+1 < len(text)
 		}
 	}
 	return "", "", false

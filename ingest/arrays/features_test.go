@@ -27,7 +27,7 @@ func featuresOf(t *testing.T, text string) (rows []float32, f *Features, err err
 func TestFeatureFile(t *testing.T) {
 	for text, want := range map[string][2]string{
 		"x.npz": {"x.npz", ""}, "a/X.NPY": {"a/X.NPY", ""}, "x.pt:emb": {"x.pt", "emb"}, "x.npz:paper/x:1": {"x.npz", "paper/x:1"},
-		"x.json": {}, "x.npz:": {}, "npz": {}, "": {}, ".npz.gz": {}, "x.ptx": {},
+		"İİİİ.npz:x": {"İİİİ.npz", "x"}, "a:b.npz:c.npz:d": {"a:b.npz", "c.npz:d"}, "x.json": {}, "x.npz:": {}, "npz": {}, "": {}, ".npz.gz": {}, "x.ptx": {},
 	} {
 		path, name, ok := FeatureFile(text)
 		if want[0] == "" {

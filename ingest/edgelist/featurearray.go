@@ -20,8 +20,8 @@ const (
 // featureArray is an array of features, a row a node.
 type featureArray struct {
 	*arrays.Features
-	// order has for each row of the array the row of its node, or arrays.NoRow. nil means the same
-	// order.
+	// order is the row of the node for each row of the array, or arrays.NoRow. It is nil if rows
+	// are in the order of the nodes.
 	order  []uint32
 	unused int64 // rows whose ids no node has
 }
