@@ -174,6 +174,7 @@ var uncovered = map[string]string{
 	"predict help-all":      "it predicts nothing",
 	"train json":            "each is read so",
 	"train listen-optional": "it trains as without --listen",
+	"train seeds":           "it makes several runs, each as without it",
 	"predict json":          "each is read so",
 	"eval json":             "each is read so",
 }

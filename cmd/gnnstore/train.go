@@ -37,6 +37,7 @@ type trainOptions struct {
 	resume     bool
 	plan       bool
 	network    string // of plan
+	seeds      int    // runs by as many seeds, from Seed on; 0: one run
 	json       bool
 	brief      bool   // a line an evaluated epoch only
 	modelGiven bool   // --model was given, or is on record
@@ -94,50 +95,58 @@ func newTrain() *cobra.Command {
 					return err
 				}
 			}
-			way, workers, err := o.findWorkers()
-			var link *plan.Link
-			if err == nil {
-				link, err = o.parseNetwork(way)
+			if cmd.Flags().Changed("seeds") {
+				return trainSeeds(cmd, path, o)
 			}
-			switch {
-			case err != nil:
-				return misuse(err)
-			case o.plan:
-			case way == dist.MPI && !o.resume:
-				if err := o.complete(); err != nil {
-					return misuse(err)
-				}
-				return trainProcesses(cmd, path, o, workers)
-			case way == dist.MPI:
-				return trainProcesses(cmd, path, o, workers)
-			}
-			if o.resume && run.Begun(o.run) {
-				return resumeTrain(cmd, path, o)
-			}
-			if err := o.takeParts(path, way, workers); err != nil {
-				return err
-			}
-			if !o.Spread() && (o.Kernels == "" || o.Kernels == "auto") && o.MatMul != kernels.BF16 { // else they are the CPU's
-				autoDevice(cmd.ErrOrStderr(), &o.Device)
-			}
-			if err := o.complete(); err != nil {
-				return misuse(err)
-			}
-			if path == "" {
-				return misuse(fmt.Errorf("%s holds no run, so DATASET is missing", o.run))
-			}
-			if o.plan {
-				return planTrain(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), path, o, workers, link)
-			}
-			if o.resume {
-				return resumeTrain(cmd, path, o)
-			}
-			return runTrain(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), path, o, o.newDir(path))
+			return o.train(cmd, path)
 		},
 	}
 	cmd.Flags().SortFlags = false
 	o.flags(cmd.Flags())
 	return cmd
+}
+
+// train begins a run, goes on with one, or plans one.
+func (o *trainOptions) train(cmd *cobra.Command, path string) error {
+	way, workers, err := o.findWorkers()
+	var link *plan.Link
+	if err == nil {
+		link, err = o.parseNetwork(way)
+	}
+	switch {
+	case err != nil:
+		return misuse(err)
+	case o.plan:
+	case way == dist.MPI && !o.resume:
+		if err := o.complete(); err != nil {
+			return misuse(err)
+		}
+		return trainProcesses(cmd, path, o, workers)
+	case way == dist.MPI:
+		return trainProcesses(cmd, path, o, workers)
+	}
+	if o.resume && run.Begun(o.run) {
+		return resumeTrain(cmd, path, o)
+	}
+	if err := o.takeParts(path, way, workers); err != nil {
+		return err
+	}
+	if !o.Spread() && (o.Kernels == "" || o.Kernels == "auto") && o.MatMul != kernels.BF16 { // else they are the CPU's
+		autoDevice(cmd.ErrOrStderr(), &o.Device)
+	}
+	if err := o.complete(); err != nil {
+		return misuse(err)
+	}
+	if path == "" {
+		return misuse(fmt.Errorf("%s holds no run, so DATASET is missing", o.run))
+	}
+	if o.plan {
+		return planTrain(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), path, o, workers, link)
+	}
+	if o.resume {
+		return resumeTrain(cmd, path, o)
+	}
+	return runTrain(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), path, o, o.newDir(path))
 }
 
 // flags binds every option, its value now the default.
@@ -147,6 +156,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
 	own.StringVar(&o.run, "run", "", "run directory (default a fresh runs/NAME-N)")
 	own.BoolVar(&o.resume, "resume", false, "go on with the run in --run, or begin it")
+	own.IntVar(&o.seeds, "seeds", 0, "train as many runs, by the seeds from {seed} on, each in a directory of its own in --run, and print the mean and the standard deviation")
 	own.StringVar(&o.listen, "listen", "", "serve statistics over HTTP at HOST:PORT: /stats, /watch, /metrics, /healthz; without HOST to this machine alone")
 	own.BoolVar(&o.optional, "listen-optional", false, "train without --listen if its address cannot be taken")
 	own.BoolVar(&o.plan, "plan", false, "print what a run would take, by its first steps, and write nothing")
@@ -156,6 +166,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	addGroup(f, "The run", own)
 	makeUsual(f, "run", "")
 	makeUsual(f, "resume", "")
+	makeUsual(f, "seeds", "train as many runs by seeds from --seed on, and print their mean")
 	makeUsual(f, "listen", "serve statistics over HTTP at HOST:PORT")
 	makeUsual(f, "plan", "print what a run would take, and write nothing")
 	makeUsual(f, "json", "print the result as JSON")
@@ -510,6 +521,9 @@ func resumeTrain(cmd *cobra.Command, dataset string, o *trainOptions) error {
 	}
 	if err := again.parseListen(); err != nil {
 		return misuse(err)
+	}
+	if o.seeds > 0 {
+		again.Seed = o.Seed // --seed names the first seed
 	}
 	again.modelGiven = true
 	if !o.given.Given("dist") {
