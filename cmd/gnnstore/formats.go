@@ -91,6 +91,7 @@ var formats = map[string]struct {
 			}
 			return opened(table.Open(p, table.Options{
 				Memory: o.memory, SkipBad: o.skipBad, FollowLinks: o.follow, Like: o.like,
+				Decimal: o.csv.Decimal, Thousands: o.csv.Thousands,
 			}))
 		}},
 	"tgb": {"a stream of TGB's, tgbl-*, tkgl-* or thgl-*: NAME_edgelist.csv, and the negatives of tgbl-*, NAME_val_ns.pkl and NAME_test_ns.pkl",
@@ -207,8 +208,8 @@ func (o *sourceOptions) jodie() edgelist.Options {
 
 // openEvents opens a stream in arrays. The options of tables of events name the arrays.
 func (o *sourceOptions) openEvents(path string) (ingest.Source, error) {
-	if o.csv.Header != "" || o.csv.IDType != "" || o.csv.OneSpace {
-		return nil, misuse(fmt.Errorf("%s: arrays have no header, and numbers for ids; leave out --header, --id-type and --one-id-space", path))
+	if o.csv.Header+o.csv.IDType+o.csv.Decimal+o.csv.Thousands != "" || o.csv.OneSpace {
+		return nil, misuse(fmt.Errorf("%s: arrays have no header, and numbers for ids; leave out --header, --id-type, --decimal, --thousands and --one-id-space", path))
 	}
 	ev := arrays.Events{
 		Src: o.csv.Src, Dst: o.csv.Dst, Time: o.csv.Time, Label: o.csv.EventLabel, Part: o.csv.Part,

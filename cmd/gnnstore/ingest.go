@@ -70,7 +70,10 @@ func newIngest() *cobra.Command {
 				if format != "table" {
 					return misuse(fmt.Errorf("--infer: it goes with format table, and this is %s", format))
 				}
-				text, err := table.Infer(args[1])
+				if err := o.source.csv.Validate(); err != nil {
+					return misuse(err)
+				}
+				text, err := table.Infer(args[1], table.Options{Decimal: o.source.csv.Decimal, Thousands: o.source.csv.Thousands})
 				if err != nil {
 					return err
 				}

@@ -161,7 +161,7 @@ func (r *edgeReader) wholeColumns(whole, dated []bool) (rows int, err error) {
 				continue
 			}
 			if whole[i] {
-				_, whole[i] = lines.Integer(cells[c.at])
+				_, whole[i] = r.numerals.Integer(cells[c.at])
 			}
 			if dated[i] {
 				_, _, dated[i] = lines.ParseInstant(cells[c.at])
@@ -196,7 +196,7 @@ func (r *edgeReader) value(cells [][]byte, c *keptColumn, dates *lines.Dates) (u
 		return 0, err
 	}
 	if c.flag == partFlag {
-		if part, ok := lines.Integer(cell); ok && part >= 0 && part <= int64(ingest.Test) {
+		if part, ok := r.numerals.Integer(cell); ok && part >= 0 && part <= int64(ingest.Test) {
 			return uint64(part), nil
 		}
 		return 0, bad(c.at+1, "%q is no part of a split: 0 is to train, 1 to validate, 2 to test", lines.Clip(cell))
@@ -223,14 +223,14 @@ func (r *edgeReader) value(cells [][]byte, c *keptColumn, dates *lines.Dates) (u
 			return uint64(n), nil
 		}
 	}
-	n, ok := lines.Integer(cell)
+	n, ok := r.numerals.Integer(cell)
 	switch {
 	case !ok && isDate(cell):
 		return 0, bad(c.at+1, "%q is a date, which %v does not hold; to keep seconds since 1970, say {edge_columns} %s=%s:i64",
 			lines.Clip(cell), c.elem, c.name, lines.ClipText(c.from))
 	case !ok:
-		return 0, bad(c.at+1, "%q is not an integer, as the values of %s are; to keep numbers with fractions, say {edge_columns} %s=%s:f32",
-			lines.Clip(cell), c.name, c.name, lines.ClipText(c.from))
+		return 0, bad(c.at+1, "%q is not an integer, as the values of %s are; %s", lines.Clip(cell), c.name,
+			r.spelled(cell, fmt.Sprintf("to keep numbers with fractions, say {edge_columns} %s=%s:f32", c.name, lines.ClipText(c.from))))
 	}
 	if err := lines.Fit(n, c.elem); err != nil {
 		return 0, bad(c.at+1, "%w in {edge_columns}", err)

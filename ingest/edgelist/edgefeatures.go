@@ -65,7 +65,7 @@ func columnRange(s string, columns int) (first, last int, ok bool) {
 // row that is bad for them is bad for its edge.
 func (r *edgeReader) readFeatures(cells [][]byte) error {
 	r.floats = r.floats[:0]
-	for _, at := range r.features {
+	for k, at := range r.features {
 		cell, err := r.cell(cells, at)
 		if err != nil {
 			return err
@@ -73,11 +73,21 @@ func (r *edgeReader) readFeatures(cells [][]byte) error {
 		if missing(cell) {
 			return bad(at+1, "a feature of the edge is missing; fill it in, or leave the column out of %s", edgeFeatures)
 		}
-		x, err := r.number(cells, at, edgeFeatures)
-		if err != nil {
+		width := 1
+		if k < len(r.wide) {
+			width = r.wide[k]
+		}
+		if width == 1 && cell[0] != '[' && cell[0] != '(' {
+			x, err := r.number(cells, at, edgeFeatures)
+			if err != nil {
+				return err
+			}
+			r.floats = append(r.floats, x)
+			continue
+		}
+		if r.floats, err = r.appendCell(r.floats, cells, at, width, "choose another "+edgeFeatures); err != nil {
 			return err
 		}
-		r.floats = append(r.floats, x)
 	}
 	return r.readType(cells)
 }

@@ -155,6 +155,7 @@ type edgeReader struct {
 	kept     []keptColumn // whose values edges keep
 	bits     []uint64     // of the values of the row read last
 	features []int        // columns that make a table of edge features
+	wide     []int        // numbers in a cell of each; nil: not known yet
 	floats   []float32    // features of the row read last
 	text     bool
 	classes  *classes // of labels of events
@@ -175,7 +176,7 @@ func (s *Source) openList(path string) (*table, error) {
 	if s.made != nil {
 		return openMade(path, s.made.Edges, s.made.Unit, s.made.Each, true, s.made.Nodes == nil)
 	}
-	return openTable(path, s.o.Header, true, s.text)
+	return openTable(path, s.o.form(), true, s.text)
 }
 
 func (s *Source) openEdges(path string, forms *timeForms) (*edgeReader, error) {
@@ -184,7 +185,9 @@ func (s *Source) openEdges(path string, forms *timeForms) (*edgeReader, error) {
 		return nil, err
 	}
 	t.anyText = s.o.IDType == "text"
-	r := &edgeReader{table: t, text: s.text, classes: s.classes, types: s.types, forms: forms, counter: -1}
+	r := &edgeReader{
+		table: t, text: s.text, classes: s.classes, types: s.types, forms: forms, wide: s.edgeWide, counter: -1,
+	}
 	r.token = make([]byte, 0, 32)
 	if s.made != nil && s.made.Nodes == nil && s.o.Nodes == "" {
 		r.numbered = s.made
@@ -292,7 +295,7 @@ func (r *edgeReader) count(cells [][]byte) error {
 	if err != nil {
 		return err
 	}
-	if n, ok := lines.Integer(cell); !ok || n != r.counted {
+	if n, ok := r.numerals.Integer(cell); !ok || n != r.counted {
 		return bad(r.counter+1, "%q, and %d follows: the column without a name counts the rows from 0, and features go by it; sort the table by it", lines.Clip(cell), r.counted)
 	}
 	r.counted++

@@ -42,7 +42,7 @@ func (s *Source) findTime() error {
 	if s.o.Time != "" {
 		return nil
 	}
-	t, err := openTable(s.files[0], s.o.Header, true, true)
+	t, err := openTable(s.files[0], s.o.form(), true, true)
 	if err != nil {
 		return err
 	}
@@ -107,8 +107,18 @@ func (r *edgeReader) time(cells [][]byte, c *keptColumn) (uint64, error) {
 	if err := r.undivided(cells, c.at); err != nil {
 		return 0, err
 	}
-	v, err := r.forms.clock.Seconds(cell)
+	plain := cell
+	if r.numerals != (lines.Numerals{}) && !isDate(cell) {
+		var ok bool
+		if plain, ok = r.numerals.Plain(r.token[:0], cell); !ok {
+			return 0, bad(c.at+1, "%q is not a number; %s", lines.Clip(cell), r.spelled(cell, "choose another {time}"))
+		}
+	}
+	v, err := r.forms.clock.Seconds(plain)
 	if err != nil {
+		if remedy := r.numerals.Spelled(cell); remedy != "" {
+			err = fmt.Errorf("%q is not a number; %s", lines.Clip(cell), remedy)
+		}
 		return 0, bad(c.at+1, "%w", err)
 	}
 	return math.Float64bits(v), nil
@@ -131,7 +141,7 @@ func (r *edgeReader) undivided(cells [][]byte, column int) error {
 // false if there is no such column.
 func (s *Source) EventNumbers(ctx context.Context, column string, visit func(line, number int64) error) (bool, error) {
 	for i, path := range s.files {
-		t, err := openTable(path, s.o.Header, true, s.text)
+		t, err := openTable(path, s.o.form(), true, s.text)
 		if err != nil {
 			return false, err
 		}
@@ -163,7 +173,7 @@ func (t *table) eachNumber(ctx context.Context, column int, visit func(line, num
 		if err == nil {
 			cell, err = t.cell(cells, column)
 		}
-		number, ok := lines.Integer(cell)
+		number, ok := t.numerals.Integer(cell)
 		if err == nil && !ok {
 			err = bad(column+1, "%q is not an integer", lines.Clip(cell))
 		}

@@ -23,7 +23,7 @@ func FuzzSplit(f *testing.F) {
 			return
 		}
 		require.NoError(t, os.WriteFile(path, []byte("1,1\n"+line+"\n"), 0o644))
-		in, err := openTable(path, "no", true, false)
+		in, err := openTable(path, form{header: "no"}, true, false)
 		require.NoError(t, err)
 		defer in.Close()
 		var cells [][]byte

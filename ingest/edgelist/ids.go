@@ -23,7 +23,7 @@ func sampleIDs(t *table, columns ...int) (s idSample, err error) {
 	s.rows, err = t.sample(idRows, func(cells [][]byte) {
 		for i, cell := range cells {
 			if !slices.Contains(columns, i) {
-				_, whole := lines.Integer(cell)
+				_, whole := t.numerals.Integer(cell)
 				s.numbers = s.numbers || whole
 				continue
 			}
@@ -31,7 +31,7 @@ func sampleIDs(t *table, columns ...int) (s idSample, err error) {
 				continue
 			}
 			s.ids++
-			if _, whole := lines.ID(cell); !whole && !fraction(cell) {
+			if _, whole := t.numerals.ID(cell); !whole && !t.fraction(cell) {
 				s.texts++
 			}
 			s.zeros = s.zeros || lines.Zeros(cell)
@@ -42,9 +42,9 @@ func sampleIDs(t *table, columns ...int) (s idSample, err error) {
 
 // fraction reports whether a cell is a number with a point or an exponent: no id, and no sign that
 // ids are text.
-func fraction(cell []byte) bool {
-	_, err := lines.Float(cell, 64)
-	return err == nil && bytes.ContainsAny(cell, ".eE")
+func (t *table) fraction(cell []byte) bool {
+	_, err := t.numerals.Float(cell, 64)
+	return err == nil && bytes.ContainsAny(cell, ".,eE")
 }
 
 // text reports whether the ids are texts: most are no integers, so a stray word among numbers is an

@@ -16,18 +16,34 @@ func (o *Options) follow() {
 	if o.Like == nil || o.Like.Silent {
 		return
 	}
-	table := store.Table{Name: "edge_feat", Relation: ingest.Relation{Src: "node", Name: "to", Dst: "node"}.Key()}
 	if o.Events {
-		table = store.Table{Name: "feat", Stream: StreamName}
 		if of := o.Like.Stream(StreamName); of != nil {
 			o.Bipartite = o.Bipartite || of.Src != of.Dst
 		}
 	} else {
-		o.followKept(o.Like.Encodings.Relation(table.Relation))
+		o.followKept(o.Like.Encodings.Relation(edgeKey))
 	}
-	if t := o.Like.Encodings.Of(&table); t != nil && t.Made == "" && len(o.EdgeFeatures) == 0 && named(t) {
+	if t := o.followed(); t != nil && len(o.EdgeFeatures) == 0 {
 		o.EdgeFeatures = o.Like.Columns(t)
 	}
+}
+
+var edgeKey = ingest.Relation{Src: "node", Name: "to", Dst: "node"}.Key()
+
+// followed is the encoding of edge features in Like; nil if there is none, or its columns have no
+// names.
+func (o *Options) followed() *store.TableEncoding {
+	if o.Like == nil || o.Like.Silent {
+		return nil
+	}
+	table := store.Table{Name: "edge_feat", Relation: edgeKey}
+	if o.Events {
+		table = store.Table{Name: "feat", Stream: StreamName}
+	}
+	if t := o.Like.Encodings.Of(&table); t != nil && t.Made == "" && named(t) {
+		return t
+	}
+	return nil
 }
 
 // named reports whether all columns of a table are listed by name.

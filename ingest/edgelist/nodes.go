@@ -1,7 +1,9 @@
 package edgelist
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/lines"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 const (
@@ -25,24 +28,28 @@ const valueLabel = ":value"
 
 // nodeTable is the form of a table of nodes.
 type nodeTable struct {
-	path    string
-	made    *Made  // what the table is made by; nil: path is the table
-	header  string // as in Options
-	anyText bool   // as in table
-	id      int    // column
-	label   int    // column, -1 without
-	values  bool   // labels are numbers, not classes
-	multi   multiLabel
-	apart   bool // a cell that lists labels is a class of its own
-	split   nodeSplit
+	path string
+	made *Made // what the table is made by; nil: path is the table
+	form form
+	// numerals are the form's, or the zero value where cells are made from numbers.
+	numerals lines.Numerals
+	anyText  bool // as in table
+	id       int  // column
+	label    int  // column, -1 without
+	values   bool // labels are numbers, not classes
+	multi    multiLabel
+	apart    bool // a cell that lists labels is a class of its own
+	split    nodeSplit
 
 	unlabelled bool     // no column is to be the label
 	words      []string // that stand for no value
 	features   []int    // columns
+	widths     []int    // of the cells of these
 	titles     []string // of these
 	labelled   string   // title of the column of labels
 	names      []string
 	skipped    []string
+	unread     []string // remedies for columns of numbers that are not read as such
 
 	text     bool // ids are
 	forgive  *lines.Tolerance
@@ -71,7 +78,7 @@ type nodeRow struct {
 
 // openNodes reads the start of a table and settles what its columns are.
 func openNodes(o *Options, made *Made) (*nodeTable, error) {
-	n := &nodeTable{path: o.Nodes, header: o.Header, anyText: o.IDType == "text", label: -1, zeros: o.Missing == "zeros"}
+	n := &nodeTable{path: o.Nodes, form: o.form(), anyText: o.IDType == "text", label: -1, zeros: o.Missing == "zeros"}
 	n.apart = o.OneLabel
 	n.multi.wanted = o.MultiLabel
 	if !slices.Equal(o.MissingWords, []string{none}) {
@@ -85,6 +92,7 @@ func openNodes(o *Options, made *Made) (*nodeTable, error) {
 		return nil, err
 	}
 	defer t.Close()
+	n.numerals = t.numerals
 	if t.columns == 0 {
 		return nil, fmt.Errorf("%s: there are no rows in it", n.path)
 	}
@@ -98,6 +106,9 @@ func openNodes(o *Options, made *Made) (*nodeTable, error) {
 		return nil, err
 	}
 	if err := n.chooseFeatures(t, o); err != nil {
+		return nil, err
+	}
+	if err := n.measure(o); err != nil {
 		return nil, err
 	}
 	for _, i := range n.features {
@@ -120,7 +131,29 @@ func (n *nodeTable) open() (*table, error) {
 	if n.made != nil {
 		return openMade(n.path, n.made.Nodes, "node", 1, false, false)
 	}
-	return openTable(n.path, n.header, false, true)
+	return openTable(n.path, n.form, false, true)
+}
+
+// measure finds how many numbers the cells of features hold.
+func (n *nodeTable) measure(o *Options) error {
+	t, err := n.open()
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	if n.widths, _, err = t.widths(n.features, n.missing); err != nil {
+		return err
+	}
+	if dim := sum(n.widths); dim > ingest.MaxColumns {
+		return fmt.Errorf("%s: %d columns of features, and %d are the most", n.path, dim, ingest.MaxColumns)
+	}
+	if o.Like == nil || o.Like.Silent || o.Features != "" {
+		return nil
+	}
+	if of := o.Like.Encodings.Of(&store.Table{Name: "feat", NodeType: "node"}); of != nil && named(of) {
+		return followWidths(o.Like, n.path, of, n.widths)
+	}
+	return nil
 }
 
 // sampleIDs settles the type of the ids by the first rows.
@@ -218,7 +251,7 @@ func (n *nodeTable) chooseFeatures(t *table, o *Options) error {
 		}
 	}
 	if len(rest) == 0 {
-		return n.tooMany()
+		return nil
 	}
 	why := "{feature_columns} chooses others"
 	switch {
@@ -235,7 +268,7 @@ func (n *nodeTable) chooseFeatures(t *table, o *Options) error {
 		if n.made != nil {
 			candidates = slices.DeleteFunc(slices.Clone(rest), func(i int) bool { return n.made.Texts[t.name(i)] })
 		}
-		numbers, ids, err := n.numbers(t, candidates)
+		numbers, ids, noted, err := n.numbers(t, candidates)
 		if err != nil {
 			return err
 		}
@@ -243,12 +276,15 @@ func (n *nodeTable) chooseFeatures(t *table, o *Options) error {
 		if n.made != nil && n.label < 0 {
 			why += "; {label} names one with the classes of nodes"
 		}
-		noted := marked(t.columns, slices.Concat(numbers, ids))
-		rest = slices.DeleteFunc(rest, func(i int) bool { return noted[i] })
+		known := marked(t.columns, slices.Concat(numbers, ids, noted))
+		rest = slices.DeleteFunc(rest, func(i int) bool { return known[i] })
+		if rest, err = n.findUnread(t, rest); err != nil {
+			return err
+		}
 		n.skip(t, ids, "their numbers look like ids; name those that are features with {feature_columns}")
 	}
 	n.skip(t, rest, why)
-	return n.tooMany()
+	return nil
 }
 
 func (n *nodeTable) skip(t *table, columns []int, why string) {
@@ -259,37 +295,105 @@ func (n *nodeTable) skip(t *table, columns []int, why string) {
 	}
 }
 
-func (n *nodeTable) tooMany() error {
-	if len(n.features) > ingest.MaxColumns {
-		return fmt.Errorf("%s: %d columns of features, and %d are the most", n.path, len(n.features), ingest.MaxColumns)
-	}
-	return nil
-}
-
-// numbers are the columns that hold a number in some of the first rows, and nothing else in any.
-// Those among them with integers that float32 cannot tell from their neighbours are ids.
-func (n *nodeTable) numbers(t *table, columns []int) (numbers, ids []int, err error) {
-	some, large := map[int]bool{}, map[int]bool{}
+// numbers are the columns that hold a number or a vector in some of the first rows, and nothing
+// else in any. Those among them with integers that float32 cannot tell from their neighbours are
+// ids. A bracket in such a column that is no vector is an error of its row. If a column holds
+// nothing but such brackets, a note has the fault of the first.
+func (n *nodeTable) numbers(t *table, columns []int) (numbers, ids, noted []int, err error) {
+	some, large, broken, ragged := map[int]bool{}, map[int]bool{}, map[int]error{}, map[int]map[int]int{}
+	var vector []float32
 	_, err = t.sample(sampleRows, func(cells [][]byte) {
 		columns = slices.DeleteFunc(slices.Clone(columns), func(i int) bool {
 			if i >= len(cells) || n.missing(cells[i]) {
 				return false
 			}
-			_, err := lines.Float(cells[i], 32)
+			if t.numerals.IsVector(cells[i]) {
+				var err error
+				if vector, err = t.numerals.AppendVector(vector[:0], cells[i]); err != nil {
+					broken[i] = cmp.Or(broken[i], err)
+					return !looksNumeric(cells[i])
+				}
+				if some[i] = true; ragged[i] == nil {
+					ragged[i] = map[int]int{}
+				}
+				ragged[i][len(vector)]++
+				return false
+			}
+			_, err := t.numerals.Float(cells[i], 32)
 			some[i] = some[i] || err == nil
-			v, whole := lines.Integer(cells[i])
+			v, whole := t.numerals.Integer(cells[i])
 			large[i] = large[i] || whole && (v > 1<<24 || v < -1<<24)
 			return err != nil && !isRange(err)
 		})
 	})
-	for _, i := range columns {
-		if large[i] {
-			ids = append(ids, i)
-		} else if some[i] {
-			numbers = append(numbers, i)
+	for i, widths := range ragged {
+		most, all := 0, 0
+		for _, count := range widths {
+			most, all = max(most, count), all+count
+		}
+		if 2*most <= all && len(widths) > 1 { // lists of something, which have no one length
+			some[i], broken[i] = false, cmp.Or(broken[i], errRagged)
 		}
 	}
-	return numbers, ids, err
+	for _, i := range columns {
+		switch {
+		case large[i]:
+			ids = append(ids, i)
+		case some[i]:
+			numbers = append(numbers, i)
+		case broken[i] != nil:
+			noted = append(noted, i)
+			n.unread = append(n.unread, fmt.Sprintf("%s: column %s: %v", n.path, lines.ClipText(t.name(i)), broken[i]))
+		}
+	}
+	return numbers, ids, noted, err
+}
+
+var errRagged = errors.New("its lists have different lengths, so they are no features")
+
+// findUnread notes the columns that hold numbers written in another way, with the option that reads
+// them. It returns the other columns.
+func (n *nodeTable) findUnread(t *table, columns []int) (others []int, err error) {
+	spellings, err := n.spellings(columns)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for k, i := range columns {
+		names = append(names, t.name(i))
+		if spellings[k].Remedy() == "" {
+			others = append(others, i)
+		}
+	}
+	for _, remedy := range lines.Remedies(names, spellings) {
+		n.unread = append(n.unread, n.path+": "+remedy)
+	}
+	n.skipped = append(n.skipped, n.unread...)
+	return others, nil
+}
+
+// spellings looks at how the first rows write the cells of columns.
+func (n *nodeTable) spellings(columns []int) ([]*lines.Spelling, error) {
+	list := make([]*lines.Spelling, len(columns))
+	for i := range list {
+		list[i] = &lines.Spelling{Numerals: n.numerals}
+	}
+	if len(list) == 0 || n.made != nil || isParquet(n.path) {
+		return list, nil
+	}
+	t, err := n.open()
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	_, err = t.sample(sampleRows, func(cells [][]byte) {
+		for k, i := range columns {
+			if i < len(cells) && !n.missing(cells[i]) && !ingest.MayBeMissing(string(cells[i])) {
+				list[k].Add(cells[i])
+			}
+		}
+	})
+	return list, err
 }
 
 // each reads the table, row by row and each whole, so that one that is bad for one section is bad
@@ -333,7 +437,7 @@ func (n *nodeTable) read(t *table, cells [][]byte, r *nodeRow) (err error) {
 		r.id, err = t.id(cells, n.id)
 	}
 	if r.bare = err == nil && n.zeros && n.isBare(cells); r.bare {
-		r.features = append(r.features[:0], make([]float32, len(n.features))...)
+		r.features = append(r.features[:0], make([]float32, sum(n.widths))...)
 	} else if err == nil {
 		r.features, err = n.appendRow(r.features[:0], t, cells)
 	}
@@ -370,7 +474,7 @@ func (n *nodeTable) scan(ctx context.Context) error {
 			return nil
 		}
 		labelled++
-		if v, ok := lines.Integer(r.label); !ok {
+		if v, ok := n.numerals.Integer(r.label); !ok {
 			numbers = false
 		} else if v >= 0 {
 			least = min(least, v)
@@ -427,7 +531,7 @@ func (n *nodeTable) nameTexts() {
 func (n *nodeTable) nameNumbers() {
 	var values []int64
 	for text := range n.classes {
-		if v, _ := lines.Integer([]byte(text)); v >= 0 {
+		if v, _ := n.numerals.Integer([]byte(text)); v >= 0 {
 			values = append(values, v)
 		}
 	}
@@ -437,7 +541,7 @@ func (n *nodeTable) nameNumbers() {
 		n.names = append(n.names, strconv.FormatInt(v, 10))
 	}
 	for text := range n.classes {
-		v, _ := lines.Integer([]byte(text))
+		v, _ := n.numerals.Integer([]byte(text))
 		i, ok := slices.BinarySearch(values, v)
 		if n.classes[text] = int32(i); !ok {
 			n.classes[text] = -1
@@ -466,7 +570,7 @@ func (n *nodeTable) class(t *table, cells [][]byte) (class int32, cell []byte, e
 		}
 		return class, cell, nil
 	}
-	v, ok := lines.Integer(cell)
+	v, ok := n.numerals.Integer(cell)
 	if !ok || v > math.MaxInt32 {
 		return 0, cell, t.ErrorIn(n.label+1, "%q is not the number of a class", lines.Clip(cell))
 	}
@@ -477,8 +581,9 @@ func (n *nodeTable) class(t *table, cells [][]byte) (class int32, cell []byte, e
 func (n *nodeTable) value(cell []byte) (bits int32, err error) {
 	x := math.NaN()
 	if !n.missing(cell) {
-		if x, err = lines.Float(cell, 32); err != nil || math.IsInf(x, 0) {
-			return 0, bad(n.label+1, "%q is not a finite number of 32 bits; choose another {label}, or leave out the %s behind it", lines.Clip(cell), valueLabel)
+		if x, err = n.numerals.Float(cell, 32); err != nil || math.IsInf(x, 0) {
+			remedy := cmp.Or(n.numerals.Spelled(cell), "choose another {label}, or leave out the "+valueLabel+" behind it")
+			return 0, bad(n.label+1, "%q is not a finite number of 32 bits; %s", lines.Clip(cell), remedy)
 		}
 	}
 	return int32(math.Float32bits(float32(x))), nil
@@ -491,7 +596,7 @@ func (n *nodeTable) isBare(cells [][]byte) bool {
 
 // appendRow appends the features of a row, NaN where one is missing.
 func (n *nodeTable) appendRow(dst []float32, t *table, cells [][]byte) ([]float32, error) {
-	for _, i := range n.features {
+	for k, i := range n.features {
 		cell, err := t.cell(cells, i)
 		if err != nil {
 			return dst, err
@@ -503,12 +608,9 @@ func (n *nodeTable) appendRow(dst []float32, t *table, cells [][]byte) ([]float3
 			}
 			return dst, bad(i+1, "a feature is missing; fill it in, or choose other columns with {feature_columns}%s", remedy)
 		}
-		v, err := lines.Float(cell, 32)
-		if err != nil && !isRange(err) { // what is too large becomes infinite, and the builder refuses it
-			return dst, bad(i+1, "%q is not a number; choose the columns of features with {feature_columns}",
-				lines.ClipText(string(cell)))
+		if dst, err = t.appendCell(dst, cells, i, n.widths[k], "choose the columns of features with {feature_columns}"); err != nil {
+			return dst, err
 		}
-		dst = append(dst, float32(v))
 	}
 	return dst, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
 // Options locate ids and values in the tables. The zero value reads an edge list of two columns. A
@@ -96,6 +97,11 @@ type Options struct {
 	RowsBeside bool
 	RowColumn  string
 
+	// Decimal is the mark in numbers: "point" (the default) or "comma". Thousands is the mark
+	// between groups of three digits: "comma", "point", "blank", "apostrophe" or "none". Default
+	// none, and point in numbers with a decimal comma. Numbers of Parquet are as they are.
+	Decimal, Thousands string
+
 	SkipBad int64 // rows that may be passed over; default none
 	Memory  int64 // of the ingest, for arrays
 
@@ -110,6 +116,9 @@ func (o *Options) Validate() error {
 	case "", "auto", "yes", "no", shortHeader:
 	default:
 		errs = append(errs, fmt.Errorf("{header} %q: choose yes, no or auto", o.Header))
+	}
+	if _, err := o.numerals(); err != nil {
+		errs = append(errs, err)
 	}
 	errs = append(errs, o.validateEvents()...)
 	if o.Nodes == "" && !o.OwnNodes {
@@ -180,4 +189,23 @@ func (o *Options) Validate() error {
 			errors.New("{feature_columns} and {node_features}: a graph has one table of features; choose one of them"))
 	}
 	return errors.Join(errs...)
+}
+
+func (o *Options) numerals() (lines.Numerals, error) {
+	return lines.ParseNumerals(o.Decimal, o.Thousands)
+}
+
+// form describes the text of tables.
+type form struct {
+	header   string // as in Options
+	numerals lines.Numerals
+}
+
+// form returns the form of valid Options.
+func (o *Options) form() form {
+	n, err := o.numerals()
+	if err != nil {
+		panic("edgelist: " + err.Error()) // Validate has refused it
+	}
+	return form{header: o.Header, numerals: n}
 }

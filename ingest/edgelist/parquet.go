@@ -19,7 +19,7 @@ func isParquet(path string) bool {
 }
 
 // openParquet opens a Parquet file as the text that it would be with commas and a header: line 2 is
-// its first row. Columns that cannot be read, and lists, are empty.
+// its first row. A list is a vector in brackets. Columns that cannot be read are empty.
 func openParquet(path string) (*lines.Scanner, *parquet.File, error) {
 	f, err := parquet.Open(path)
 	if err != nil {
@@ -29,7 +29,7 @@ func openParquet(path string) (*lines.Scanner, *parquet.File, error) {
 	for i, c := range f.Columns() {
 		p.quote([]byte(c.Name))
 		p.comma(i)
-		if c.Kind != parquet.Null && c.Kind != parquet.List {
+		if c.Kind != parquet.Null {
 			p.columns = append(p.columns, i)
 		}
 	}
@@ -83,6 +83,15 @@ func (p *parquetText) row() error {
 				p.text = strconv.AppendFloat(p.text, c.Float, verb, -1, 64)
 			case parquet.Text:
 				p.quote(c.Text)
+			case parquet.List:
+				p.text = append(p.text, '[')
+				for k, x := range c.List {
+					if k > 0 {
+						p.text = append(p.text, ' ')
+					}
+					p.text = strconv.AppendFloat(p.text, x, 'g', -1, 64)
+				}
+				p.text = append(p.text, ']')
 			}
 			next++
 		}

@@ -87,8 +87,8 @@ func (n *nodeTable) sampleColumns() (columns []ingest.ColumnSample, err error) {
 	columns = make([]ingest.ColumnSample, t.columns)
 	_, err = t.sample(idRows, func(cells [][]byte) {
 		for i := range min(len(cells), len(columns)) {
-			v, whole := lines.Integer(cells[i])
-			_, err := lines.Float(cells[i], 64)
+			v, whole := t.numerals.Integer(cells[i])
+			_, err := t.numerals.Float(cells[i], 64)
 			columns[i].Add(cells[i], v, whole, err == nil)
 		}
 	})
@@ -269,9 +269,15 @@ func (n *nodeTable) findLabel(t *table, o *Options, columns []ingest.ColumnSampl
 			continue
 		}
 		c, title := &columns[i], t.name(i)
+		spelling, err := n.spellings([]int{i})
+		if err != nil {
+			return err
+		}
 		switch {
 		case c.Missing == c.Rows:
 			continue
+		case spelling[0].Remedy() != "":
+			continue // numbers that are not read yet are no classes; findUnread notes them
 		case x && name == "y" && c.Integers+c.Fractions+c.Missing == c.Rows:
 			return n.ask("is column %s a label, or a coordinate as column x is? {label} %s makes its values classes, {label} %s:value learns "+
 				"them as numbers, and {label} none makes it a feature", title, title, title)

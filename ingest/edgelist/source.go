@@ -24,7 +24,8 @@ type Source struct {
 	left     []string // columns of edges that are passed over
 	kept     []keptColumn
 	edgeDim  int      // columns of edge features
-	edgeCols []string // their titles
+	edgeCols []string // titles of the columns of the list that hold these
+	edgeWide []int    // numbers in a cell of each, as the first file with rows tells
 	keptCols []string // titles of kept
 	text     bool     // ids are text
 	sample   idSample // of the first file that has rows
@@ -139,7 +140,9 @@ func (s *Source) sampleEdgesOf(r *edgeReader) error {
 		s.findKinds(r)
 		s.noteLeft(r)
 	}
-	s.edgeDim = max(s.edgeDim, len(r.features))
+	if err := s.measureEdges(r); err != nil {
+		return err
+	}
 	if s.edgeCols == nil {
 		for _, i := range r.features {
 			s.edgeCols = append(s.edgeCols, r.name(i))
@@ -164,6 +167,34 @@ func (s *Source) sampleEdgesOf(r *edgeReader) error {
 		return nil
 	}
 	return sample.sure(r.table, s.o.Header, s.namesEnds(r.table))
+}
+
+// measureEdges finds how many numbers the cells of edge features hold.
+func (s *Source) measureEdges(r *edgeReader) error {
+	if s.edgeWide != nil || len(r.features) == 0 {
+		// The builder refuses files that differ.
+		s.edgeDim = max(s.edgeDim, sum(s.edgeWide)+len(r.features)-len(s.edgeWide))
+		return nil
+	}
+	t, err := s.openList(r.Name())
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	wide, rows, err := t.widths(r.features, missing)
+	if err != nil || !rows && s.edgeDim > 0 {
+		return err
+	}
+	if s.edgeDim = sum(wide); s.edgeDim > ingest.MaxColumns {
+		return fmt.Errorf("%s: %s: %d columns of features, and %d are the most", r.Name(), edgeFeatures, s.edgeDim, ingest.MaxColumns)
+	}
+	if rows {
+		s.edgeWide = wide
+	}
+	if of := s.o.followed(); of != nil && rows {
+		return followWidths(s.o.Like, r.Name(), of, wide)
+	}
+	return nil
 }
 
 // noteLeft notes the columns of edges that are not read, and the flag that would have them read.
@@ -239,7 +270,9 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 			schema.Splits = []ingest.Split{{Name: "given", NodeType: "node"}}
 		}
 		if len(s.table.features) > 0 {
-			schema.Tables = []ingest.Table{{Name: "feat", NodeType: "node", Dim: len(s.table.features)}}
+			schema.Tables = []ingest.Table{{Name: "feat", NodeType: "node", Dim: sum(s.table.widths)}}
+		} else {
+			schema.NoFeatures = strings.Join(s.table.unread, "; ")
 		}
 	case s.made != nil:
 		if node.Count = s.made.Count; s.made.First != 0 {
@@ -325,10 +358,10 @@ func (s *Source) Describe() (d ingest.Description) {
 	case s.features != nil && s.features.dim > 0:
 		d.Tables = append(d.Tables, build.Unnamed(filepath.Base(s.features.path), s.features.dim))
 	case s.features == nil && s.table != nil && len(s.table.features) > 0:
-		d.Tables = append(d.Tables, store.NumberColumns(s.table.titles))
+		d.Tables = append(d.Tables, encodings(s.table.titles, s.table.widths))
 	}
 	if s.edgeDim+s.types.count() > 0 {
-		columns := store.NumberColumns(s.edgeCols)
+		columns := encodings(s.edgeCols, s.edgeWide)
 		if s.types != nil {
 			columns = append(columns, store.Encoding{
 				Name: s.o.Types, Width: int64(s.types.count()), Kind: store.CategoryColumn, Encoder: store.OneHot,

@@ -2,10 +2,12 @@ package edgelist
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -23,6 +25,7 @@ type table struct {
 	sep       []byte   // between cells; nil for blanks
 	header    []string // nil without one
 	columns   int      // of the first row, and so of all
+	numerals  lines.Numerals
 	comments  bool     // lines that start with # or % are passed over anywhere, not only at the start
 	cells     [][]byte // of the row read last
 	joined    []byte   // text of a row that goes on for several lines
@@ -125,11 +128,11 @@ func (t *table) place(at int64, column int) string {
 
 // openTable opens a file and reads its first row. Comments after that are passed over in an edge
 // list whose ids are not text, since no row of it can start as they do.
-func openTable(path, header string, edges, text bool) (*table, error) {
-	t := &table{edges: edges}
+func openTable(path string, f form, edges, text bool) (*table, error) {
+	t := &table{edges: edges, numerals: f.numerals}
 	var err error
 	if isParquet(path) {
-		header = "yes"
+		f.header, t.numerals = "yes", lines.Numerals{}
 		var packed *parquet.File
 		if t.Scanner, packed, err = openParquet(path); err == nil {
 			t.source = packed
@@ -140,7 +143,7 @@ func openTable(path, header string, edges, text bool) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.start(header); err != nil {
+	if err := t.start(f.header); err != nil {
 		t.Close()
 		return nil, err
 	}
@@ -172,10 +175,10 @@ func (t *table) start(header string) error {
 	}
 	numbers := 0
 	for _, c := range cells {
-		if _, err := lines.Float(c, 64); err == nil {
+		if t.isNumber(c) {
 			numbers++
 		}
-		if v, ok := lines.Integer(c); ok && t.edges {
+		if v, ok := t.numerals.Integer(c); ok && t.edges {
 			t.counts = append(t.counts, v)
 		}
 	}
@@ -184,7 +187,7 @@ func (t *table) start(header string) error {
 	}
 	isRow := numbers > 0
 	if header == shortHeader { // feature columns may have numbers for names
-		isRow = isEvent(cells)
+		isRow = t.isEvent(cells)
 	}
 	if header != "yes" && (header == "no" || isRow) {
 		return nil
@@ -219,11 +222,11 @@ func (t *table) start(header string) error {
 
 // isEvent reports whether the first row of a list in JODIE's layout is an event: its time is a
 // number or a date.
-func isEvent(cells [][]byte) bool {
+func (t *table) isEvent(cells [][]byte) bool {
 	if len(cells) < 3 {
 		return false
 	}
-	_, err := lines.Float(cells[2], 64)
+	_, err := t.numerals.Float(cells[2], 64)
 	return err == nil || isDate(cells[2])
 }
 
@@ -234,7 +237,7 @@ func isDate(cell []byte) bool {
 
 // begin reads a row as the first, by which the others are cut, and leaves it to be read again.
 func (t *table) begin(line []byte) (cells [][]byte, err error) {
-	if t.delim, t.sep = delimiter(line); t.made != "" {
+	if t.delim, t.sep = delimiter(line, t.numerals); t.made != "" {
 		t.delim, t.sep = ',', []byte{','}
 	}
 	t.first, t.at = t.Line(), t.Line()
@@ -368,9 +371,12 @@ func (t *table) cut(line []byte) ([][]byte, error) {
 // ragged is about a row that is longer or shorter than the first.
 func (t *table) ragged(cells [][]byte) error {
 	remedy := t.mend()
+	if slices.ContainsFunc(cells, func(c []byte) bool { return len(c) > 0 && c[0] == '[' && c[len(c)-1] != ']' }) {
+		remedy = `put each vector in quotes, as in "[0.1, 0.2]"`
+	}
 	numbers := t.edges && t.header == nil
 	for _, c := range cells {
-		_, whole := lines.Integer(c)
+		_, whole := t.numerals.Integer(c)
 		numbers = numbers && whole
 	}
 	counts := t.counts != nil && t.rows == 2 && t.header == nil
@@ -401,7 +407,7 @@ func (t *table) mend() string {
 func Cells(text string) []string {
 	t := table{}
 	row, rest, more := strings.Cut(text, "\n")
-	t.delim, t.sep = delimiter([]byte(row))
+	t.delim, t.sep = delimiter([]byte(row), lines.Numerals{})
 	for t.sep != nil && t.open([]byte(row), false) {
 		if !more {
 			return nil
@@ -421,9 +427,16 @@ func Cells(text string) []string {
 }
 
 // delimiter is the first of tab, comma, semicolon, "::" and | that a line has outside quotes, else
-// blanks.
-func delimiter(line []byte) (delim byte, sep []byte) {
-	for _, sep := range []string{"\t", ",", ";", "::", "|"} {
+// blanks. A comma comes last where the commas of the line are decimal marks.
+func delimiter(line []byte, numerals lines.Numerals) (delim byte, sep []byte) {
+	seps := []string{"\t", ",", ";", "::", "|"}
+	if numerals.Comma || lines.SemicolonsPart(line) {
+		seps = []string{"\t", ";", "::", "|", ","}
+	}
+	for _, sep := range seps {
+		if sep == "," && blanksPart(line) {
+			break
+		}
 		if sep == "::" && areAddresses(line) || sep == "|" && haveBars(line) {
 			continue
 		}
@@ -437,6 +450,14 @@ func delimiter(line []byte) (delim byte, sep []byte) {
 		}
 	}
 	return ' ', nil
+}
+
+// blanksPart reports whether blanks part the cells of a line that has commas as well: the commas
+// are decimal marks, as in 7 8 0,5. The first two cells, ids, have none.
+func blanksPart(line []byte) bool {
+	words := firstWords(line, lines.MaxCells)
+	isComma := func(word []byte) bool { return bytes.IndexByte(word, ',') >= 0 }
+	return len(words) > 2 && !isComma(words[0]) && !isComma(words[1]) && lines.DecimalCommas(slices.Values(words[2:]))
 }
 
 // firstWords returns up to n words of a line, which may have millions.
@@ -630,10 +651,10 @@ func (t *table) id(cells [][]byte, column int) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if v, ok := lines.ID(cell); ok {
+	if v, ok := t.numerals.ID(cell); ok {
 		return v, nil
 	}
-	negative, whole := lines.Integer(cell)
+	negative, whole := t.numerals.Integer(cell)
 	switch {
 	case len(cell) == 0:
 		return 0, bad(column+1, "an id is missing")
@@ -673,17 +694,23 @@ func (t *table) number(cells [][]byte, column int, flag string) (float32, error)
 	if err != nil {
 		return 0, err
 	}
-	v, err := lines.Float(cell, 32)
+	v, err := t.numerals.Float(cell, 32)
 	switch {
 	case err != nil && isDate(cell):
 		return 0, bad(column+1, "%q is a date, which 32 bits do not hold; choose another %s, or keep it by "+
 			"{edge_columns} as integers of seconds", lines.Clip(cell), flag)
 	case err != nil && !isRange(err):
-		return 0, bad(column+1, "%q is not a number; choose another %s", lines.Clip(cell), flag)
+		return 0, bad(column+1, "%q is not a number; %s", lines.Clip(cell), t.spelled(cell, "choose another "+flag))
 	case err != nil || v-v != 0:
 		return 0, bad(column+1, "%q is not a finite number of 32 bits", lines.Clip(cell))
 	}
 	return float32(v), nil
+}
+
+// spelled returns the remedy for a cell that is no number: the option that reads it as one, or else
+// another remedy.
+func (t *table) spelled(cell []byte, other string) string {
+	return cmp.Or(t.numerals.Spelled(cell), other)
 }
 
 // missing reports whether a cell holds no value.

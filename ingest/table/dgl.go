@@ -1,7 +1,6 @@
 package table
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"os"
@@ -136,19 +135,4 @@ func (t *inferred) called(name string) *guessed {
 		return nil
 	}
 	return t.columns[i]
-}
-
-// isVector reports whether text is numbers parted by commas: a list of three, or with blanks behind
-// the commas. "0,5" may be a number with a decimal comma, and 1,234,567 one with separators.
-func isVector(text []byte) bool {
-	parts := bytes.Split(text, []byte(","))
-	if len(parts) < 2 {
-		return false
-	}
-	blanks, thousands := true, true
-	for _, part := range parts[1:] {
-		blanks = blanks && len(part) > 0 && part[0] == ' '
-		thousands = thousands && len(part) == 3 && len(bytes.Trim(part, "0123456789")) == 0
-	}
-	return blanks || len(parts) > 2 && !thousands
 }

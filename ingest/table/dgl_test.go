@@ -39,7 +39,7 @@ func TestDGL(t *testing.T) {
 	require.Equal(t, []float32{1, 2, 3, 4}, g.rows["animal__fears__animal/feat"])
 	require.Equal(t, []int32{0, 1}, g.labels["animal"])
 	require.Equal(t, [3][]string{{"7"}, {"8"}, nil}, g.splits["animal"])
-	yaml, err := Infer(dir)
+	yaml, err := Infer(dir, Options{})
 	require.NoError(t, err)
 	require.Contains(t, string(yaml), "# from meta.yaml, of DGL's CSVDataset")
 
@@ -61,14 +61,6 @@ func TestDGL(t *testing.T) {
 		bad[c.file] = c.text
 		_, err := Open(filepath.Join(bad.write(t), "meta.yaml"), Options{})
 		require.ErrorContains(t, err, c.want)
-	}
-}
-
-func TestVectors(t *testing.T) {
-	for text, want := range map[string]bool{
-		"0.5, 1": true, "1,2,3": true, "0.1,0.2,0.3": true, "0,5": false, "1,234,567": false, "1": false, "": false, ",": false, "1, ": true,
-	} {
-		require.Equal(t, want, isVector([]byte(text)), text)
 	}
 }
 

@@ -62,7 +62,8 @@ type edgeReader struct {
 
 func (e *edges) reader(learning bool) *edgeReader {
 	r := &edgeReader{
-		edges: e, features: newFeatureReader(e.tables), learning: learning, values: make([]uint64, len(e.columns)),
+		edges: e, features: newFeatureReader(e.tables, e.form.numerals), learning: learning,
+		values: make([]uint64, len(e.columns)),
 		srcBuf: make([]byte, 0, 24), dstBuf: make([]byte, 0, 24), token: make([]byte, 0, 32),
 	}
 	r.columns = r.features.columns()
@@ -111,15 +112,15 @@ func (r *edgeReader) read(cells []value) (err error) {
 	}
 	i := len(r.features.columns())
 	for k, c := range r.edges.columns {
-		if r.values[k], err = bitsOf(&cells[i], c.elem, r.dates[k]); err != nil {
+		if r.values[k], err = bitsOf(&cells[i], c.elem, r.dates[k], r.form.numerals); err != nil {
 			return &rowError{c.text, err}
 		}
 		i++
 	}
-	if r.src, r.srcText, err = r.srcIDs.id(&cells[i], r.srcBuf); err != nil {
+	if r.src, r.srcText, err = r.srcIDs.id(&cells[i], r.srcBuf, r.form.numerals); err != nil {
 		return &rowError{r.from.text, err}
 	}
-	if r.dst, r.dstText, err = r.dstIDs.id(&cells[i+1], r.dstBuf); err != nil {
+	if r.dst, r.dstText, err = r.dstIDs.id(&cells[i+1], r.dstBuf, r.form.numerals); err != nil {
 		return &rowError{r.to.text, err}
 	}
 	r.kind = 0
@@ -156,9 +157,9 @@ func relationOf(v *value, buf []byte) (ingest.Token, bool, error) {
 }
 
 // bitsOf reads the value of an edge's column. dates reads dates where the column may have some.
-func bitsOf(v *value, elem store.Elem, dates *lines.Dates) (uint64, error) {
+func bitsOf(v *value, elem store.Elem, dates *lines.Dates, numerals lines.Numerals) (uint64, error) {
 	if elem == store.F32 {
-		f, err := number(v)
+		f, err := number(v, numerals)
 		return uint64(math.Float32bits(float32(f))), err
 	}
 	// Dates also look at numbers, since all cells of a column have one form.
@@ -175,22 +176,18 @@ func bitsOf(v *value, elem store.Elem, dates *lines.Dates) (uint64, error) {
 	case parquet.Float:
 		n, ok = lines.Whole(v.Float)
 	case parquet.Text:
-		var err error
-		if n, err = strconv.ParseInt(string(v.Text), 10, 64); err == nil {
-			ok = true
-		} else {
-			n, ok = ingest.WholeText(v.Text)
-		}
+		n, ok = wholeText(v.Text, numerals)
 	}
 	switch {
 	case !ok && v.Kind == parquet.Text:
-		_, err := lines.Float(v.Text, 64)
+		_, err := numerals.Float(v.Text, 64)
 		_, _, dated := lines.ParseInstant(v.Text)
 		switch {
 		case dated:
 			return 0, fmt.Errorf("%q is a date, which the type %v does not hold; say type: i64, for seconds since 1970", lines.ClipText(string(v.Text)), elem)
 		case err != nil:
-			return 0, fmt.Errorf("%q is not a number; choose another column", lines.ClipText(string(v.Text)))
+			remedy := cmp.Or(numerals.Spelled(v.Text), "choose another column")
+			return 0, fmt.Errorf("%q is not a number; %s", lines.ClipText(string(v.Text)), remedy)
 		}
 		return 0, fmt.Errorf("%q is not an integer of 64 bits; round it, or keep it as f32", lines.ClipText(string(v.Text)))
 	case !ok && v.Kind != parquet.Float:
@@ -199,6 +196,21 @@ func bitsOf(v *value, elem store.Elem, dates *lines.Dates) (uint64, error) {
 		return 0, fmt.Errorf("%v is not an integer of 64 bits; round it, or keep it as f32", v.Float)
 	}
 	return uint64(n), lines.Fit(n, elem)
+}
+
+// wholeText reads an integer of 64 bits.
+func wholeText(text []byte, numerals lines.Numerals) (int64, bool) {
+	if numerals != (lines.Numerals{}) {
+		var buf [48]byte
+		var ok bool
+		if text, ok = numerals.Plain(buf[:0], text); !ok {
+			return 0, false
+		}
+	}
+	if n, err := strconv.ParseInt(string(text), 10, 64); err == nil {
+		return n, true
+	}
+	return ingest.WholeText(text)
 }
 
 // settle learns what the schema needs to know; what ids are is known by now.
@@ -282,7 +294,7 @@ func (e *edges) sampleIDs(ctx context.Context, nodeType string) (integers bool, 
 	err = e.sample(ctx, ends, func(cells []value) {
 		for i := range cells {
 			missing := cells[i].Kind == parquet.Null || e.skipEmpty && isMissing(&cells[i])
-			integers = integers && (missing || looksInt(&cells[i]))
+			integers = integers && (missing || looksInt(&cells[i], e.form.numerals))
 		}
 	})
 	return integers, err

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -186,7 +187,7 @@ func (e *entry) checkLeak(path string, columns []column, at []int) error {
 
 // looksInt reports whether an id may be an integer: from 0, and without leading zeros, which would
 // be lost.
-func looksInt(v *value) bool {
+func looksInt(v *value, numerals lines.Numerals) bool {
 	switch v.Kind {
 	case parquet.Int:
 		return v.Int >= 0
@@ -194,14 +195,14 @@ func looksInt(v *value) bool {
 		n, ok := lines.Whole(v.Float)
 		return ok && n >= 0
 	case parquet.Text:
-		_, ok := lines.ID(v.Text)
+		_, ok := numerals.ID(v.Text)
 		return ok
 	}
 	return false
 }
 
 // id reads an id: an integer, or text, which is lent as the cell is or in buf.
-func (k ids) id(v *value, buf []byte) (n int64, text []byte, err error) {
+func (k ids) id(v *value, buf []byte, numerals lines.Numerals) (n int64, text []byte, err error) {
 	if v.Kind == parquet.Null || v.Kind == parquet.Text && lines.IsBlank(v.Text) {
 		return 0, nil, fmt.Errorf("an id is missing")
 	}
@@ -213,7 +214,7 @@ func (k ids) id(v *value, buf []byte) (n int64, text []byte, err error) {
 		case parquet.Float:
 			n, ok = lines.Whole(v.Float)
 		case parquet.Text:
-			if n, ok = lines.ID(v.Text); !ok && lines.Rounded(v.Text) {
+			if n, ok = numerals.ID(v.Text); !ok && lines.Rounded(v.Text) {
 				return 0, nil, lines.RefuseRounded(v.Text)
 			} else if !ok {
 				return 0, nil, fmt.Errorf("%q is not an integer from 0 to 2⁶³-1 without leading zeros, as the ids of this node "+
@@ -280,8 +281,8 @@ func tokenOf(v *value, buf []byte) (t ingest.Token, ok bool, err error) {
 	return t, false, fmt.Errorf("a list is no class or category")
 }
 
-// number reads a finite number.
-func number(v *value) (float64, error) {
+// number reads a finite number, as numerals write it in text.
+func number(v *value, numerals lines.Numerals) (float64, error) {
 	f := v.Float
 	switch v.Kind {
 	case parquet.Null:
@@ -290,13 +291,13 @@ func number(v *value) (float64, error) {
 		f = float64(v.Int)
 	case parquet.Text:
 		var err error
-		f, err = lines.Float(v.Text, 64)
+		f, err = numerals.Float(v.Text, 64)
 		if _, _, dated := lines.ParseInstant(v.Text); dated && err != nil {
 			return 0, fmt.Errorf("%q is a date, which 32 bits do not hold; write a number of it, such as its year", lines.ClipText(string(v.Text)))
 		}
 		if err != nil && !errors.Is(err, strconv.ErrRange) { // what is too large is infinite, and told below
-			return 0, fmt.Errorf("%q is not a number; if they are categories, list the column under categorical",
-				lines.ClipText(string(v.Text)))
+			return 0, fmt.Errorf("%q is not a number; %s", lines.ClipText(string(v.Text)),
+				cmp.Or(numerals.Spelled(v.Text), "if they are categories, list the column under categorical"))
 		}
 	case parquet.List:
 		return 0, fmt.Errorf("a list, and one number is expected")
@@ -307,9 +308,9 @@ func number(v *value) (float64, error) {
 	return 0, fmt.Errorf("%v is not a finite number of 32 bits", f)
 }
 
-// appendNumbers appends a cell that is a number, a list of numbers, or numbers parted by semicolons
-// or by commas.
-func appendNumbers(dst []float32, v *value) ([]float32, error) {
+// appendNumbers appends a cell that is a number or a vector: a list, or text as
+// [lines.Numerals.AppendVector] reads it.
+func appendNumbers(dst []float32, v *value, numerals lines.Numerals) ([]float32, error) {
 	switch {
 	case v.Kind == parquet.List && v.Text != nil:
 		return dst, errors.New("a list of texts, and numbers are expected; nodes may have it as labels")
@@ -321,25 +322,11 @@ func appendNumbers(dst []float32, v *value) ([]float32, error) {
 			dst = append(dst, float32(f))
 		}
 		return dst, nil
-	case v.Kind == parquet.Text && strings.IndexByte(string(v.Text), ';') >= 0:
-		return appendParts(dst, strings.TrimSuffix(string(v.Text), ";"), ";")
-	case v.Kind == parquet.Text && isVector(v.Text):
-		return appendParts(dst, string(v.Text), ",")
+	case v.Kind == parquet.Text && numerals.IsVector(v.Text):
+		return numerals.AppendVector(dst, v.Text)
 	}
-	f, err := number(v)
+	f, err := number(v, numerals)
 	return append(dst, float32(f)), err
-}
-
-// appendParts appends the numbers of a text, which sep parts.
-func appendParts(dst []float32, text, sep string) ([]float32, error) {
-	for part := range strings.SplitSeq(text, sep) {
-		f, err := number(&value{Kind: parquet.Text, Text: []byte(strings.TrimSpace(part))})
-		if err != nil {
-			return dst, err
-		}
-		dst = append(dst, float32(f))
-	}
-	return dst, nil
 }
 
 // measure finds how many numbers the cells of features hold: most cells of the first rows.
@@ -368,7 +355,7 @@ func (e *entry) measure(ctx context.Context, tables []matrix) error {
 				continue
 			}
 			var err error
-			if scratch, err = appendNumbers(scratch[:0], &cells[i]); err == nil {
+			if scratch, err = appendNumbers(scratch[:0], &cells[i], e.form.numerals); err == nil {
 				votes[i][len(scratch)]++
 			} else if problem[i] == nil {
 				problem[i] = err
@@ -418,11 +405,13 @@ type featureReader struct {
 	buf     []byte
 	numbers []float32
 
+	numerals lines.Numerals
 	unfilled bool // missing numbers are NaN, whatever the schema fills in
 }
 
-func newFeatureReader(tables []matrix) *featureReader {
-	return &featureReader{tables: tables, rows: make([][]float32, len(tables)), buf: make([]byte, 0, 32)}
+func newFeatureReader(tables []matrix, numerals lines.Numerals) *featureReader {
+	rows := make([][]float32, len(tables))
+	return &featureReader{tables: tables, numerals: numerals, rows: rows, buf: make([]byte, 0, 32)}
 }
 
 func (r *featureReader) columns() (list []column) {
@@ -462,7 +451,7 @@ func (r *featureReader) append(row []float32, f *feature, v *value, learn bool) 
 			return row, err
 		}
 		before := len(row)
-		row, err := appendNumbers(row, v)
+		row, err := appendNumbers(row, v, r.numerals)
 		if n := len(row) - before; err == nil && n != f.dim {
 			err = fmt.Errorf("%d numbers, and %d in most rows; vectors are of one length", n, f.dim)
 		}
@@ -513,7 +502,7 @@ func (r *featureReader) learn(cells []value) {
 				}
 			} else if f.missing == mean {
 				if r.numbers = r.numbers[:0]; !isMissing(&cells[i]) {
-					r.numbers, _ = appendNumbers(r.numbers, &cells[i])
+					r.numbers, _ = appendNumbers(r.numbers, &cells[i], r.numerals)
 				}
 				f.learn(r.numbers)
 			}

@@ -36,7 +36,7 @@ func TestGraphStorm(t *testing.T) {
 		`{"relation": 0, "source_id_col": 0}`:                               "it has no edges",
 	} {
 		f["config.json"] = text
-		_, err := Infer(f.write(t))
+		_, err := Infer(f.write(t), Options{})
 		require.ErrorContains(t, err, want)
 	}
 }

@@ -33,8 +33,12 @@ const (
 
 // Infer writes a first schema for the tables in a folder, by their names, headers and first rows,
 // for a person to read and correct. Comments give the reason for each guess. The result belongs
-// into dir.
-func Infer(dir string) ([]byte, error) {
+// into dir. Of the options, Infer takes the form of text.
+func Infer(dir string, o Options) ([]byte, error) {
+	numerals, err := lines.ParseNumerals(o.Decimal, o.Thousands)
+	if err != nil {
+		return nil, err
+	}
 	meta := filepath.Join(dir, "meta.yaml")
 	if text, err := os.ReadFile(meta); err == nil && len(text) <= maxSchema {
 		if made, err := dglSchema(meta, text); made != nil || err != nil {
@@ -50,7 +54,7 @@ func Infer(dir string) ([]byte, error) {
 	}
 	var g guess
 	for _, paths := range groups {
-		t, err := sampleTable(dir, paths)
+		t, err := sampleTable(dir, paths, numerals)
 		if err != nil {
 			g.notes = append(g.notes, fmt.Sprintf("%s: passed over: %s", strings.Join(relative(dir, paths[:1]), ""), plain(err.Error())))
 			continue
@@ -179,6 +183,9 @@ func sniff(path string) form {
 			}
 		}
 	}
+	if delim == ',' && lines.SemicolonsPart(line) {
+		delim = ';'
+	}
 	switch {
 	case !known && delim == '\t':
 		f.format = TSV
@@ -203,6 +210,7 @@ type inferred struct {
 	dir     string
 	files   []string // relative
 	form    form
+	marks   string // why the form has other numerals than programs write
 	stem    string // its name in the form of a type or relation
 	rows    int
 	columns []*guessed
@@ -227,11 +235,15 @@ type guessed struct {
 	values   map[string]int
 	unique   bool
 	refers   string // node type that it names
+	points   bool   // some numbers have a decimal point
+	spelling lines.Spelling
 }
 
-func newGuessed(name string, number int) *guessed {
+func newGuessed(name string, number int, numerals lines.Numerals) *guessed {
 	return &guessed{
-		name: name, number: number, widths: map[int]int{}, values: map[string]int{}, words: map[string]int{}, unique: true,
+		spelling: lines.Spelling{Numerals: numerals},
+		name:     name, number: number, unique: true,
+		widths: map[int]int{}, values: map[string]int{}, words: map[string]int{},
 	}
 }
 
@@ -260,9 +272,44 @@ func (c *guessed) numeric(rows int) bool {
 	return c.integers+c.floats == rows || c.lists == rows && len(c.widths) == 1
 }
 
-// sampleTable reads the first rows.
-func sampleTable(dir string, paths []string) (*inferred, error) {
-	return sampleForm(dir, paths, sniff(paths[0]))
+// sampleTable reads the first rows. Text has numerals, or other ones if its columns tell them.
+func sampleTable(dir string, paths []string, given lines.Numerals) (*inferred, error) {
+	f := sniff(paths[0])
+	f.numerals = given
+	t, err := sampleForm(dir, paths, f)
+	if err != nil {
+		return nil, err
+	}
+	numerals, why := t.numerals()
+	if why == "" || given != (lines.Numerals{}) {
+		return t, nil
+	}
+	f.numerals = numerals
+	if t, err = sampleForm(dir, paths, f); err == nil {
+		t.marks = why
+	}
+	return t, err
+}
+
+// numerals returns the one way in which columns write numbers that are not read yet, and a column
+// that tells it. The column is empty if there is none, or if other columns contradict.
+func (t *inferred) numerals() (way lines.Numerals, why string) {
+	for _, c := range t.columns {
+		n, ok := c.spelling.Way()
+		switch {
+		case !ok:
+		case why != "" && n != way:
+			return way, ""
+		case why == "":
+			way, why = n, fmt.Sprintf("column %s has %q", lines.ClipText(c.key()), c.spelling.First())
+		}
+	}
+	for _, c := range t.columns {
+		if c.points && !c.spelling.Reads(way) {
+			return way, ""
+		}
+	}
+	return way, why
 }
 
 func sampleForm(dir string, paths []string, f form) (*inferred, error) {
@@ -287,7 +334,7 @@ func sampleForm(dir string, paths []string, f form) (*inferred, error) {
 		if p, ok := r.(*parquetRows); ok && p.file.Columns()[i].Kind == parquet.Null {
 			continue
 		}
-		c := newGuessed(title, i)
+		c := newGuessed(title, i, f.numerals)
 		again := slices.Index(titles, title) != i || slices.Contains(titles[i+1:], title)
 		if again || !t.form.header || strings.TrimSpace(title) == "" {
 			c.name = ""
@@ -334,7 +381,7 @@ func (c *guessed) add(v *value) {
 	text := string(v.Text)
 	switch v.Kind {
 	case parquet.Text:
-		if n, ok := lines.ID(v.Text); ok { // 12.0 is 12
+		if n, ok := c.spelling.Numerals.ID(v.Text); ok { // 12.0 is 12
 			text = strconv.FormatInt(n, 10)
 		}
 	case parquet.Int:
@@ -347,7 +394,11 @@ func (c *guessed) add(v *value) {
 	if c.values[text]++; c.values[text] > 1 {
 		c.unique = false
 	}
-	numbers, err := appendNumbers(nil, v)
+	numbers, err := appendNumbers(nil, v, c.spelling.Numerals)
+	if v.Kind == parquet.Text && !isMissing(v) && !ingest.MayBeMissing(text) {
+		c.spelling.Add(v.Text)
+		c.points = c.points || err == nil && bytes.IndexByte(v.Text, '.') >= 0
+	}
 	switch {
 	case isMissing(v):
 		c.absent++
@@ -358,7 +409,7 @@ func (c *guessed) add(v *value) {
 	case v.Kind == parquet.List || len(numbers) != 1:
 		c.lists++
 		c.widths[len(numbers)]++
-	case looksInt(v) || v.Kind == parquet.Int:
+	case looksInt(v, c.spelling.Numerals) || v.Kind == parquet.Int:
 		c.integers++
 		c.large = c.large || numbers[0] > largestFeature || numbers[0] < -largestFeature
 	default:

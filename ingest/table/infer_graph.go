@@ -261,7 +261,7 @@ func (t *inferred) unread() *inferred {
 	own := *t
 	own.rows, own.columns = 0, nil
 	for _, c := range t.columns {
-		own.columns = append(own.columns, newGuessed(c.name, c.number))
+		own.columns = append(own.columns, newGuessed(c.name, c.number, t.form.numerals))
 	}
 	return &own
 }

@@ -55,7 +55,7 @@ func TestInferMerged(t *testing.T) {
 	require.Contains(t, yaml, "    empty_ends: skip # 1 of the first 2 rows have no end, and make no edge\n")
 	require.Equal(t, []string{"1>2"}, g.edges["Dog__KNOWS__Dog"])
 
-	_, err := Infer(files{"nodes.csv": "_id,_labels,_start,_end,_type\n1,:Dog,,,\n,,7,8,KNOWS\n"}.write(t))
+	_, err := Infer(files{"nodes.csv": "_id,_labels,_start,_end,_type\n1,:Dog,,,\n,,7,8,KNOWS\n"}.write(t), Options{})
 	require.ErrorContains(t, err, "no table in it looks like edges")
 }
 
@@ -119,7 +119,7 @@ func TestInferNullable(t *testing.T) {
 	require.Contains(t, yaml, "    empty_ends: skip # 1 of the first 3 rows have no end, and make no edge\n")
 	require.Equal(t, []string{"1>3", "5>4"}, g.edges["people__has__company"])
 	// What it is called after has other ids.
-	_, err := Infer(files{"companies.csv": "id,size\n3,10\n4,20\n", "people.csv": "id,company_id\n1,77\n2,78\n"}.write(t))
+	_, err := Infer(files{"companies.csv": "id,size\n3,10\n4,20\n", "people.csv": "id,company_id\n1,77\n2,78\n"}.write(t), Options{})
 	require.ErrorContains(t, err, "no table in it looks like edges")
 }
 
@@ -147,7 +147,7 @@ func TestInferTypeColumns(t *testing.T) {
 	// Types that are numbers, and ids that repeat in another type, which no column can tell apart.
 	yaml, g = inferAndRead(t, files{"v.csv": "node_id,ntype,x\n1,0,1\n2,1,2\n3,0,4\n", "e.csv": "from,to\n1,2\n3,2\n"}.write(t))
 	require.Equal(t, []string{"1>2", "3>2"}, g.edges["0__e__1"], yaml)
-	text, err := Infer(files{"v.csv": "node_id,ntype,x\n1,0,1\n1,1,2\n3,0,4\n", "e.csv": "from,to\n1,2\n3,2\n"}.write(t))
+	text, err := Infer(files{"v.csv": "node_id,ntype,x\n1,0,1\n1,1,2\n3,0,4\n", "e.csv": "from,to\n1,2\n3,2\n"}.write(t), Options{})
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "where")
 }

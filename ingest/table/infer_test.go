@@ -15,7 +15,7 @@ import (
 
 // inferred infers a schema of dir, and reads the graph by it.
 func inferAndRead(t testing.TB, dir string) (string, graph) {
-	yaml, err := Infer(dir)
+	yaml, err := Infer(dir, Options{})
 	require.NoError(t, err)
 	path := filepath.Join(dir, "s.yaml")
 	require.NoError(t, os.WriteFile(path, yaml, 0o644))
@@ -131,12 +131,12 @@ func TestInferForeign(t *testing.T) {
 
 func TestInferRefuses(t *testing.T) {
 	dir := t.TempDir()
-	_, err := Infer(dir)
+	_, err := Infer(dir, Options{})
 	require.EqualError(t, err, dir+": there are no tables in it: csv, tsv, txt, parquet or jsonl, perhaps with .gz or .zst")
 	dir = files{"a.csv": "a,b\n1,x\n1,y\n", "b.parquet": "no"}.write(t)
-	_, err = Infer(dir)
+	_, err = Infer(dir, Options{})
 	require.EqualError(t, err, dir+": no table in it looks like edges: two columns such as src and dst, or that are called as ids of nodes; write the schema by hand")
-	_, err = Infer(filepath.Join(dir, "none"))
+	_, err = Infer(filepath.Join(dir, "none"), Options{})
 	require.ErrorIs(t, err, os.ErrNotExist)
 	yaml, _ := inferAndRead(t, files{"edges.csv": "from,to\na,b\n", "odd [1].csv": "src,dst\n1,2\n", "x.parquet": "PAR1 broken file"}.write(t))
 	require.Contains(t, yaml, "# x.parquet: passed over: ")
@@ -161,7 +161,7 @@ func TestInferred(t *testing.T) {
 			f[table] = b.String()
 		}
 		dir := f.write(t)
-		yaml, err := Infer(dir)
+		yaml, err := Infer(dir, Options{})
 		require.NoError(r, err)
 		require.NoError(r, os.WriteFile(filepath.Join(dir, "s.yaml"), yaml, 0o644))
 		s, err := Open(filepath.Join(dir, "s.yaml"), Options{})

@@ -108,6 +108,18 @@ func (t *inferred) writeFiles(b *bytes.Buffer) {
 	if t.form.delim != 0 {
 		fmt.Fprintf(b, "    delimiter: %q\n", string(t.form.delim))
 	}
+	decimal, thousands := t.form.numerals.Words()
+	why := ""
+	if t.marks != "" {
+		why = " # " + plain(t.marks)
+	}
+	if decimal != "" {
+		fmt.Fprintf(b, "    decimal: %s%s\n", decimal, why)
+		why = ""
+	}
+	if thousands != "" {
+		fmt.Fprintf(b, "    thousands: %s%s\n", thousands, why)
+	}
 	if !t.form.header {
 		b.WriteString("    header: no # a cell of the first row is a number\n")
 	}
@@ -184,6 +196,8 @@ func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed) {
 		case c.integers+c.floats > 0 && len(c.words) > 0 && c.integers+c.floats+missing+c.worded() == n.rows && !c.odd:
 			passed = append(passed, fmt.Sprintf("%s (%d of %d rows have no number; missing_words: %s with missing: mean would fill them)",
 				c.key(), missing+c.worded(), n.rows, quotes(slices.Sorted(maps.Keys(c.words)))))
+		case c.spelling.Remedy() != "":
+			passed = append(passed, c.passedOver())
 		case texts && len(c.values) <= fewValues && len(c.values)*4 <= n.rows:
 			features, categories = append(features, c.key()), append(categories, c.key())
 		case c.large:
@@ -303,6 +317,14 @@ func (c *guessed) isLabel(rows int) bool {
 	return c.lists == 0 && len(c.values) > 0 && (len(c.values) <= manyClasses || len(c.values)*4 <= rows)
 }
 
+// passedOver names a column that is not used, and the way to read its numbers if it has some.
+func (c *guessed) passedOver() string {
+	if remedy := c.spelling.Remedy(); remedy != "" {
+		return fmt.Sprintf("%s (%s)", c.key(), inSchema(remedy))
+	}
+	return c.key()
+}
+
 // emptyEnds counts the rows without an end.
 func (e *inferredEdges) emptyEnds() (n int) {
 	for _, c := range []*guessed{e.src, e.dst} {
@@ -344,7 +366,7 @@ func (e *inferredEdges) write(b *bytes.Buffer) {
 		case c.lists == e.rows && c.numeric(e.rows):
 			features = append(features, c.key())
 		default:
-			passed = append(passed, c.key())
+			passed = append(passed, c.passedOver())
 		}
 	}
 	if len(features) > 0 {

@@ -35,7 +35,10 @@ type joinedRow struct {
 
 const joinedBytes = 32
 
-var joinKeys = []string{"files", "format", "delimiter", "header", "id", "label", "value", "split", "masks", "missing_words", "where"}
+var joinKeys = []string{
+	"files", "format", "delimiter", "header", "decimal", "thousands",
+	"id", "label", "value", "split", "masks", "missing_words", "where",
+}
 
 // joins reads the entries of join, whose labels and splits become the labels and splits of n.
 func (d *document) joins(o *object, n *nodes) {

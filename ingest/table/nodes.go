@@ -59,7 +59,7 @@ type nodeReader struct {
 
 func (n *nodes) reader(learning bool) *nodeReader {
 	r := &nodeReader{
-		nodes: n, features: newFeatureReader(n.tables), learning: learning,
+		nodes: n, features: newFeatureReader(n.tables, n.form.numerals), learning: learning,
 		buf: make([]byte, 0, 24), token: make([]byte, 0, 32),
 	}
 	r.columns = r.features.columns()
@@ -116,7 +116,7 @@ func (r *nodeReader) read(cells []value) error {
 	i := len(r.features.columns())
 	r.number, r.text = r.row, nil
 	if r.id.set() {
-		number, text, err := r.ids.id(&cells[i], r.buf)
+		number, text, err := r.ids.id(&cells[i], r.buf, r.form.numerals)
 		if err != nil {
 			return &rowError{r.id.text, err}
 		}
@@ -141,7 +141,7 @@ func (r *nodeReader) read(cells []value) error {
 	}
 	if number.set() {
 		var err error
-		if r.class, err = valueBits(&cells[i]); err != nil {
+		if r.class, err = valueBits(&cells[i], r.form.numerals); err != nil {
 			return &rowError{r.value.text, err}
 		}
 		i++
@@ -179,11 +179,11 @@ func (r *nodeReader) read(cells []value) error {
 }
 
 // valueBits is the bits of a number to learn, NaN where it is missing.
-func valueBits(v *value) (int32, error) {
+func valueBits(v *value, numerals lines.Numerals) (int32, error) {
 	f := math.NaN()
 	if !isMissing(v) {
 		var err error
-		if f, err = number(v); err != nil && v.Kind == parquet.Text {
+		if f, err = number(v, numerals); err != nil && v.Kind == parquet.Text {
 			return 0, fmt.Errorf("%q is not a finite number of 32 bits; a column that names classes is a label", lines.ClipText(string(v.Text)))
 		} else if err != nil {
 			return 0, err
@@ -250,7 +250,7 @@ func (n *nodes) settle(ctx context.Context, forgive forgiver) error {
 	if n.id.set() && n.ids == autoIDs {
 		n.ids = intIDs
 		err := n.sample(ctx, []column{n.id}, func(cells []value) {
-			if cells[0].Kind != parquet.Null && !looksInt(&cells[0]) {
+			if cells[0].Kind != parquet.Null && !looksInt(&cells[0], n.form.numerals) {
 				n.ids = autoTextIDs
 			}
 		})

@@ -64,6 +64,8 @@ type form struct {
 	format Format // "": by the name
 	delim  byte   // of text; 0: the format's
 	header bool
+
+	numerals lines.Numerals // of text
 }
 
 // open begins to read a file.

@@ -136,9 +136,13 @@ func (m *matrix) width() (dim int) {
 	return dim
 }
 
-// readSchema reads a schema file. Unless anywhere is set, its paths must stay in its folder.
-func readSchema(path string, anywhere bool) (*schema, error) {
-	d := &document{path: path, anywhere: anywhere}
+// readSchema reads a schema file. Unless FollowLinks is set, its paths must stay in its folder.
+func readSchema(path string, o Options) (*schema, error) {
+	d := &document{path: path, anywhere: o.FollowLinks}
+	var err error
+	if d.numerals, err = lines.ParseNumerals(o.Decimal, o.Thousands); err != nil {
+		return nil, err
+	}
 	top := d.open([]string{"name", "nodes", "edges"}, dglSchema)
 	s := &schema{path: path, name: store.CleanName(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))}
 	if w := top.word("name"); w.set() {
@@ -190,7 +194,8 @@ func (s *schema) typeNames() string {
 }
 
 var nodeKeys = []string{
-	"type", "files", "format", "delimiter", "header", "id", "id_type", "features", "categorical", "missing", "unknown",
+	"type", "files", "format", "delimiter", "header", "decimal", "thousands",
+	"id", "id_type", "features", "categorical", "missing", "unknown",
 	"label", "value", "labels", "split", "masks", "missing_words", "where", "join",
 }
 
@@ -263,7 +268,8 @@ func (d *document) learnt(o *object, e *nodes) {
 }
 
 var edgeKeys = []string{
-	"type", "files", "format", "delimiter", "header", "src", "dst", "relation_column", "weight", "columns", "features",
+	"type", "files", "format", "delimiter", "header", "decimal", "thousands",
+	"src", "dst", "relation_column", "weight", "columns", "features",
 	"categorical", "missing", "unknown", "missing_words", "where", "empty_ends",
 }
 
@@ -354,6 +360,13 @@ func (d *document) entry(o *object) entry {
 	default:
 		d.errorf(h.line, "header %q: choose yes or no", lines.ClipText(h.text))
 	}
+	e.form.numerals = d.numerals
+	if decimal, thousands := o.word("decimal"), o.word("thousands"); decimal.set() || thousands.set() {
+		var err error
+		if e.form.numerals, err = lines.ParseNumerals(decimal.text, thousands.text); err != nil {
+			d.errorf(max(decimal.line, thousands.line), "%s", inSchema(err.Error()))
+		}
+	}
 	if w := o.word("delimiter"); w.set() {
 		if len(w.text) != 1 || strings.Contains("\"\r\n\x00", w.text) {
 			d.errorf(w.line, "delimiter %q: it is one character of ASCII, and no quote; \"\\t\" is a tab", lines.ClipText(w.text))
@@ -362,6 +375,15 @@ func (d *document) entry(o *object) entry {
 		e.form.delim = w.text[0]
 	}
 	return e
+}
+
+// inSchema writes the options of a message as keys of a schema.
+func inSchema(message string) string {
+	var pairs []string
+	for _, key := range []string{"decimal", "thousands"} {
+		pairs = append(pairs, "{"+key+"} \"", key+" \"", "{"+key+"} ", key+": ", "{"+key+"}", key)
+	}
+	return strings.NewReplacer(pairs...).Replace(message)
 }
 
 // files finds the files of paths and patterns, which are relative to the schema.

@@ -14,10 +14,14 @@ import (
 
 // Options are settings beside the schema.
 type Options struct {
-	Memory      int64        // of the ingest; joined files take up to a quarter; default 1 GiB
-	SkipBad     int64        // rows that may be passed over; default none
-	FollowLinks bool         // follow paths and symbolic links out of the schema's folder
-	Like        *ingest.Like // encodes tables as another dataset's; default nil: by their own values
+	Memory      int64 // of the ingest; joined files take up to a quarter; default 1 GiB
+	SkipBad     int64 // rows that may be passed over; default none
+	FollowLinks bool  // follow paths and symbolic links out of the schema's folder
+	// Decimal and Thousands are the marks in numbers of text, as in edgelist.Options, in entries of
+	// the schema that choose none.
+	Decimal, Thousands string
+
+	Like *ingest.Like // encodes tables as another dataset's; default nil: by their own values
 }
 
 // Source is a graph in tables that a schema describes.
@@ -54,7 +58,7 @@ var _ ingest.Source = (*Source)(nil)
 
 // Open reads a schema, and the beginnings of the files that it names.
 func Open(path string, o Options) (*Source, error) {
-	sch, err := readSchema(path, o.FollowLinks)
+	sch, err := readSchema(path, o)
 	if err != nil {
 		return nil, err
 	}
@@ -420,7 +424,7 @@ func (s *Source) Split(ctx context.Context, i int, part ingest.Part, emit func(i
 				return err
 			}
 			err = list.eachOf(ctx, path, s.forgive, []column{c}, func(path string, cells []value) error {
-				number, text, err := n.ids.id(&cells[0], nil)
+				number, text, err := n.ids.id(&cells[0], nil, list.form.numerals)
 				if err != nil {
 					return &rowError{c.text, err}
 				}

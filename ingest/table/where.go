@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -52,15 +51,8 @@ func (d *document) missingWords(o *object) (list []string) {
 
 // holds reports whether a cell is one of the values. A missing cell is the empty text.
 func (c *condition) holds(v *value) bool {
-	var text string
-	switch v.Kind {
-	case parquet.Text:
-		text = string(v.Text)
-	case parquet.Int:
-		text = strconv.FormatInt(v.Int, 10)
-	case parquet.Float:
-		text = strconv.FormatFloat(v.Float, 'g', -1, 64)
-	}
+	var buf [24]byte
+	text := string(textOf(v, buf[:0]))
 	return slices.ContainsFunc(c.patterns, func(p string) bool { return wild(p, text) })
 }
 
