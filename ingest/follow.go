@@ -151,6 +151,11 @@ func (f *follower) columnsDiffer(there, here *store.TableEncoding, dim int) stri
 			return fmt.Sprintf("has the columns %s, and they are %s there; choose these, in that order",
 				NameList(is), NameList(was))
 		}
+		was, is := there.Columns[i].Unit, here.Columns[i].Unit
+		if was != "" && is != "" && was != is {
+			return fmt.Sprintf("has column %s in %s, and it is in %s there; convert its numbers to %s, and say so in the schema",
+				lines.Clip([]byte(there.Columns[i].Name)), is, was, was)
+		}
 	}
 	return ""
 }

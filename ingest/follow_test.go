@@ -190,6 +190,11 @@ func TestFollowTables(t *testing.T) {
 		return store.NumberColumns(names)
 	}
 	names := func(names ...string) []store.Encoding { return store.NumberColumns(names) }
+	in := func(unit string, all ...string) []store.Encoding { // of the last
+		columns := names(all...)
+		columns[len(columns)-1].Unit = unit
+		return columns
+	}
 	for _, c := range []struct {
 		here, there []store.Encoding
 		err, remark string
@@ -202,6 +207,11 @@ func TestFollowTables(t *testing.T) {
 		{here: names("a"), there: names("a", "b"), err: "has 1 columns, a, and 2 there, a, b; choose the same columns"},
 		{here: plain(3), there: names("a", "b"), err: "has 3 columns, and 2 there; choose the same columns"},
 		{here: many("x"), there: many("y"), err: "has other columns than there, or in another order"},
+		{here: in("m", "a", "b"), there: in("m", "a", "b")},
+		{here: in("m", "a", "b"), there: names("a", "b")},
+		{here: names("a", "b"), there: in("m", "a", "b")},
+		{here: in("ft", "a", "b"), there: in("m", "a", "b"),
+			err: "table feat of p has column b in ft, and it is in m there; convert its numbers to m, and say so in the schema"},
 		{here: names("a"), err: "table feat of p is not there; leave its columns out"},
 		{there: names("a", "b"), err: "there is no table feat of p with the columns a, b, which is there"},
 	} {

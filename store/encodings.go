@@ -9,6 +9,8 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/zeebo/xxh3"
@@ -82,6 +84,8 @@ type Encoding struct {
 	// Encoder is OneHot or CategoryIndex. Only categories have one.
 	Encoder string `json:"encoder,omitempty"`
 	Width   int64  `json:"width"`
+	// Unit is the unit of the numbers, such as cm; empty if it is not known.
+	Unit string `json:"unit,omitempty"`
 	// Missing is the rule for missing numbers; empty: they are refused. Filled counts the missing
 	// cells, which Means replaced.
 	Missing    string    `json:"missing,omitempty"`
@@ -393,6 +397,15 @@ func (e *Encodings) validate() error {
 	return errors.Join(errs...)
 }
 
+// MaxUnit bounds the bytes of a unit.
+const MaxUnit = 64
+
+// FitsUnit reports whether a text may be a unit: it is short, and all of it can be seen.
+func FitsUnit(text string) bool {
+	return text != "" && len(text) <= MaxUnit && utf8.ValidString(text) &&
+		!strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
 func (c *Encoding) validate() error {
 	numbers := c.Width
 	if c.Missing == MissingIndicator {
@@ -411,6 +424,8 @@ func (c *Encoding) validate() error {
 		return fmt.Errorf("%d columns for %d categories by %s", c.Width, categories, c.Encoder)
 	case c.Kind == CategoryColumn && c.Encoder != OneHot && c.Encoder != CategoryIndex:
 		return fmt.Errorf("encoder %q", c.Encoder)
+	case c.Unit != "" && (!FitsUnit(c.Unit) || c.Kind != NumberColumn && c.Kind != VectorColumn):
+		return fmt.Errorf("a %s with the unit %q", c.Kind, c.Unit)
 	case c.Kind == NumberColumn && numbers != 1:
 		return fmt.Errorf("%d columns for one number", c.Width)
 	case c.Kind != CategoryColumn && (c.Encoder != "" || categories > 0):

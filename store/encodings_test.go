@@ -19,7 +19,7 @@ func described() *store.Encodings {
 		Tables: []store.TableEncoding{
 			{Name: "feat", Relation: "user__likes__user", Normalize: "row", Columns: []store.Encoding{
 				{Name: "city", Kind: store.CategoryColumn, Encoder: store.OneHot, Width: 3, Categories: []string{"berlin", "Zürich <\xff>"}, Unknown: store.UnknownBucket},
-				{Name: "age", Kind: store.NumberColumn, Width: 1, Missing: store.MissingMean, Filled: 3, Means: []float32{31.25}},
+				{Name: "age", Kind: store.NumberColumn, Width: 1, Unit: "years", Missing: store.MissingMean, Filled: 3, Means: []float32{31.25}},
 			}},
 			{Name: "feat", Stream: "likes", Made: "random:3", Seed: 7, Columns: []store.Encoding{{Kind: store.VectorColumn, Width: 3}}},
 		},
@@ -116,6 +116,11 @@ func TestEncodingsAreSealed(t *testing.T) {
 	require.ErrorContains(t, err, "2 columns for 1 categories")
 	_, err = smallest(t, of(store.Encoding{Kind: store.VectorColumn, Width: 2, Unknown: store.UnknownBucket}))
 	require.ErrorContains(t, err, `a vector with the rule "bucket" for unknown categories`)
+	_, err = smallest(t, of(store.Encoding{Kind: store.VectorColumn, Width: 2, Unit: "m\ns"}))
+	require.ErrorContains(t, err, `a vector with the unit "m\ns"`)
+	one := store.Encoding{Kind: store.CategoryColumn, Encoder: store.OneHot, Width: 1, Categories: []string{"a"}, Unit: "m"}
+	_, err = smallest(t, of(one))
+	require.ErrorContains(t, err, `a category with the unit "m"`)
 	_, err = smallest(t, &store.Encodings{})
 	require.ErrorContains(t, err, "says nothing of table feat")
 	columns := of(store.NumberColumns([]string{"age", "income"})...)

@@ -441,6 +441,9 @@ func columnText(c store.Encoding) string {
 	case c.Width > 1:
 		text += fmt.Sprintf(" (%d numbers)", c.Width)
 	}
+	if c.Unit != "" {
+		text += " in " + clean(c.Unit)
+	}
 	if c.Missing != "" {
 		text += ", missing by " + c.Missing
 	}

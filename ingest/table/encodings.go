@@ -39,7 +39,7 @@ func (s *Source) Describe() (d ingest.Description) {
 // encodings describes the columns of a table. Call it once the entry is settled.
 func (e *entry) encodings(m *matrix) (all []store.Encoding) {
 	for _, f := range m.features {
-		c := store.Encoding{Name: e.title(f.column), Width: int64(f.width())}
+		c := store.Encoding{Name: e.title(f.column), Width: int64(f.width()), Unit: f.unit}
 		switch {
 		case f.category != nil:
 			c.Kind, c.Encoder, c.Categories = store.CategoryColumn, store.OneHot, f.category.Names

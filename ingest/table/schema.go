@@ -68,6 +68,7 @@ type feature struct {
 	named    bool             // by the key unknown
 	unknown  unknown
 	average
+	unit string // of its numbers; empty: not known
 }
 
 // width is the number of columns of the table that the feature takes.
@@ -196,7 +197,7 @@ func (s *schema) typeNames() string {
 var nodeKeys = []string{
 	"type", "files", "format", "delimiter", "header", "decimal", "thousands",
 	"id", "id_type", "features", "categorical", "missing", "unknown",
-	"label", "value", "labels", "split", "masks", "missing_words", "where", "join",
+	"units", "label", "value", "labels", "split", "masks", "missing_words", "where", "join",
 }
 
 // nodes reads an entry of nodes.
@@ -270,7 +271,7 @@ func (d *document) learnt(o *object, e *nodes) {
 var edgeKeys = []string{
 	"type", "files", "format", "delimiter", "header", "decimal", "thousands",
 	"src", "dst", "relation_column", "weight", "columns", "features",
-	"categorical", "missing", "unknown", "missing_words", "where", "empty_ends",
+	"categorical", "missing", "unknown", "units", "missing_words", "where", "empty_ends",
 }
 
 // edges reads an entry of edges.
@@ -491,6 +492,7 @@ func (d *document) features(o *object) (tables []matrix) {
 	}
 	d.missing(o, taken)
 	d.unknown(o, taken)
+	d.units(o, taken)
 	return tables
 }
 
