@@ -2,7 +2,6 @@ package triples
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 )
@@ -141,6 +140,15 @@ func (c *characters) peekWord() string {
 
 const mostWord = 1 << 10
 
+// keyword returns the word that follows; "" if it is a prefix, which a colon follows.
+func (c *characters) keyword() string {
+	word := c.peekWord()
+	if text := c.peek(len(word) + 1); len(text) > len(word) && text[len(word)] == ':' {
+		return ""
+	}
+	return word
+}
+
 // word reads the word that peekWord returns.
 func (c *characters) word() string {
 	word := c.peekWord()
@@ -150,14 +158,11 @@ func (c *characters) word() string {
 	return word
 }
 
-// errorf returns an error with the file and the line. Errors of reading name the file already.
+// errorf returns an error with the file and the line. An error of reading goes before it, since a
+// damaged file explains it, and names the file already.
 func (c *characters) errorf(format string, args ...any) error {
 	if c.err != nil && c.err != io.EOF {
-		for _, arg := range args {
-			if err, ok := arg.(error); ok && errors.Is(err, c.err) {
-				return c.err
-			}
-		}
+		return c.err
 	}
 	line := c.line
 	if c.err == io.EOF && c.pos == len(c.buf) && c.past { // the last line has an end

@@ -152,8 +152,9 @@ func (t *turtle) statement(c byte) error {
 			return fmt.Errorf("a web page or XML, and not Turtle; fetch the file itself, or convert RDF/XML: %s", converters[".rdf"])
 		}
 	case c != '_' && c != ':':
-		if word := t.peekWord(); strings.EqualFold(word, "prefix") || strings.EqualFold(word, "base") {
-			return t.directive(strings.ToLower(t.word()), false)
+		if word := strings.ToLower(t.keyword()); word == "prefix" || word == "base" {
+			t.word()
+			return t.directive(word, false)
 		}
 	}
 	node, literal, err := t.term(c)
@@ -226,15 +227,10 @@ func (t *turtle) verb(c byte) error {
 		t.at = afterObject
 		return nil
 	}
-	if t.peekWord() == "a" {
+	if t.keyword() == "a" {
 		t.word()
-		if c, err := t.byte(); err != nil || c != ':' {
-			b.predicate, t.at = []byte(rdfNS+"type"), inObject
-			return nil
-		}
-		node, err := t.prefixed("a")
-		b.predicate, t.at = node, inObject
-		return err
+		b.predicate, t.at = []byte(rdfNS+"type"), inObject
+		return nil
 	}
 	node, literal, err := t.term(c)
 	switch {
@@ -514,6 +510,9 @@ func (t *turtle) iri() ([]byte, error) {
 		if err != nil {
 			return nil, cutShort(err)
 		}
+		if len(text) > ingest.MaxIDBytes {
+			return nil, tooLong("an IRI", ingest.MaxIDBytes)
+		}
 		switch {
 		case c == '>':
 			t.skip()
@@ -533,9 +532,7 @@ func (t *turtle) iri() ([]byte, error) {
 		case c <= ' ' || strings.IndexByte(`<"{}|^`+"`", c) >= 0:
 			return nil, fmt.Errorf("%q in an IRI; is its > missing, or should it be %%%02X?", rune(c), c)
 		}
-		if text = append(text, c); len(text) > ingest.MaxIDBytes {
-			return nil, tooLong("an IRI", ingest.MaxIDBytes)
-		}
+		text = append(text, c)
 		t.skip()
 	}
 }
@@ -566,7 +563,7 @@ func (t *turtle) literal(quote byte) ([]byte, error) {
 			for range 3 {
 				t.skip()
 			}
-			for q := t.peek(1); len(q) == 1 && q[0] == quote; q = t.peek(1) { // of the text
+			if c, err := t.byte(); err == nil && c == quote {
 				return nil, fmt.Errorf("more than three quotes end a long text; write those of the text as \\%c", quote)
 			}
 			return t.typed(append(text, '"'))
@@ -615,6 +612,9 @@ func (t *turtle) typed(text []byte) ([]byte, error) {
 		t.skip()
 		if c, err = t.sign(); err != nil {
 			return nil, cutShort(err)
+		}
+		if c == '"' || c == '\'' { // or types would have types without end
+			return nil, errors.New("^^ and an IRI name the type of a text")
 		}
 		node, literal, err := t.term(c)
 		if err == nil && (literal || bytes.HasPrefix(node, []byte("_:"))) {
