@@ -19,6 +19,14 @@ var endNames = [][2]string{
 // timeNames are the names of times in headers, as [EndName] writes them.
 var timeNames = []string{"time", "timestamp", "ts", "t", "unixtime", "unixts", "seconds", "datetime"}
 
+// notIDs are the rests of names, as EndName writes them, that describe an end of an edge and are no
+// ids: type of src_type, time of start_time.
+var notIDs = []string{
+	"time", "date", "datetime", "timestamp", "ts", "year", "type", "nodetype", "ntype", "label", "kind", "class", "weight",
+	"count", "port", "lat", "lon", "latitude", "longitude", "x", "y", "degree", "age", "score", "size", "text", "description",
+	"title", "attr", "feat", "features", "columns",
+}
+
 // StreamName is the name of the stream of a list of events, or of arrays of them.
 const StreamName = "events"
 
@@ -62,6 +70,16 @@ func EdgeEnds(header []string) (src, dst, pairs int) {
 	}
 	for _, pair := range endNames {
 		take(pair[0], pair[1])
+	}
+	if pairs == 0 { // two names with the same end: source_subreddit, target_subreddit
+		for _, pair := range endNames {
+			for name := range columns {
+				rest, ok := strings.CutPrefix(name, pair[0])
+				if ok && len(pair[0]) > 2 && rest != "" && !slices.Contains(notIDs, rest) {
+					take(name, pair[1]+rest)
+				}
+			}
+		}
 	}
 	for _, h := range header { // two ids that differ in a number: txId1, txId2
 		name := EndName(h)

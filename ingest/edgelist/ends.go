@@ -62,8 +62,8 @@ func (o *Options) edgeColumns(t *table) (src, dst int, err error) {
 		column *int
 	}{{o.Src, &src}, {o.Dst, &dst}} {
 		if end.name == "" && !named && t.header != nil && t.columns > 2 {
-			return 0, 0, ingest.Ask("%s: which of the columns %s are the ends of edges? Their names do not tell, so say {columns} "+
-				"SRC,DST[,WEIGHT]", t.Name(), lines.List(t.header))
+			return 0, 0, ingest.Ask("%s: which of the columns %s are the ends of edges? Their names do not tell, so say %s",
+				t.Name(), lines.List(t.header), o.endsBy("SRC", "DST"))
 		}
 		if end.name == "" {
 			continue
@@ -73,7 +73,7 @@ func (o *Options) edgeColumns(t *table) (src, dst int, err error) {
 		}
 	}
 	if src == dst {
-		return 0, 0, fmt.Errorf("%s: %s is both source and destination; choose two with {columns}", t.Name(), t.title(src))
+		return 0, 0, fmt.Errorf("%s: %s is both source and destination; choose two with %s", t.Name(), t.title(src), o.endsBy("SRC", "DST"))
 	}
 	most := max(src, dst)
 	switch {
@@ -86,6 +86,17 @@ func (o *Options) edgeColumns(t *table) (src, dst int, err error) {
 			t.columns)
 	}
 	return 0, 0, t.judge(nil, err)
+}
+
+// endsBy names the options that choose the columns of the ends.
+func (o *Options) endsBy(src, dst string) string {
+	switch {
+	case o.Events || o.OwnNodes:
+		return fmt.Sprintf("{src} %s and {dst} %s", src, dst)
+	case src == "SRC":
+		return "{columns} SRC,DST[,WEIGHT]"
+	}
+	return fmt.Sprintf("{columns} %s,%s", src, dst)
 }
 
 // namesEnds reports whether a first row is a header, judged by the names in it.
@@ -131,6 +142,6 @@ func (s *Source) refuseTriples(path string) error {
 	if inFirst[1] || !inFirst[2] {
 		return nil
 	}
-	return fmt.Errorf("%s: triples: the first column and the third hold the same nodes, and the second a relation; say {columns} 1,3 to pass it "+
-		"over, or describe the relations: gnnstore ingest table {infer} %s writes a first schema", path, filepath.Dir(path))
+	return fmt.Errorf("%s: triples: the first column and the third hold the same nodes, and the second a relation; say %s to pass it "+
+		"over, or describe the relations: gnnstore ingest table {infer} %s writes a first schema", path, s.o.endsBy("1", "3"), filepath.Dir(path))
 }

@@ -149,6 +149,7 @@ func TestEventsRefuse(t *testing.T) {
 		{"0 1 2\n1 2 1e400\n", Options{}, "line 2, column 3: \"1e400\" is not a finite number"},
 		{"0 1 2\n1 2 2020-01-01\n", Options{}, `line 2, column 3: "2020-01-01" is a date without a time zone, and the first in the column is a number; write all in one way`},
 		{"0 1 2020-01-01 10:00\n", Options{Time: "3"}, `line 1, column 3: the time of day of "2020-01-01" is in the next column, since blanks part cells`},
+		{"a,b,time\n0,1,2\n", Options{}, `which of the columns a, b, time are the ends of edges? Their names do not tell, so say {src} SRC and {dst} DST`},
 		{"0 1 2\n", Options{TimeUnit: "min"}, `{time_unit} "min": choose s, ms, us or ns`},
 		{"0 1 2 0\n1 2 3 3\n", Options{Time: "3", Part: "4"}, `line 2, column 4: "3" is no part of a split: 0 is to train, 1 to validate, 2 to test`},
 		{"0 1 2\n1 2 3\n", Options{Time: "2"}, "column 2 holds both ids and times; choose another {time}"},

@@ -610,7 +610,7 @@ func TestRefuses(t *testing.T) {
 		{files{"edges.csv": "PK\x03\x04"}, Options{}, "DIR/edges.csv: a zip archive; unpack it first and name the file inside"},
 		{files{"edges.csv": "a,b\n0,1\n"}, Options{Src: "c"}, "DIR/edges.csv: {src} c: there is no such column; there are a, b"},
 		{files{"edges.csv": "0,1\n"}, Options{Dst: "3"}, "DIR/edges.csv: {dst} 3: the table has no header, so columns go by number, from 1 to 2"},
-		{files{"edges.csv": "a,b\n0,1\n"}, Options{Dst: "a"}, "DIR/edges.csv: column a is both source and destination; choose two with {columns}"},
+		{files{"edges.csv": "a,b\n0,1\n"}, Options{Dst: "a"}, "DIR/edges.csv: column a is both source and destination; choose two with {columns} SRC,DST[,WEIGHT]"},
 		{files{"edges.csv": "a,b,c\n0,1,2\n"}, Options{}, "DIR/edges.csv: which of the columns a, b, c are the ends of edges? Their names do not tell, so say {columns} SRC,DST[,WEIGHT]"},
 		{files{"edges.csv": "source,target,u,v\n0,1,2,3\n"}, Options{}, "DIR/edges.csv: which of the columns source, target, u, v are the ends of edges? Their names do not tell, so say {columns} SRC,DST[,WEIGHT]"},
 		{files{"edges.csv": "source_id,source,target,t\n0,1,2,3\n"}, Options{Dst: "t"}, "DIR/edges.csv: which of the columns source_id, source, target, t are the ends of edges? Their names do not tell, so say {columns} SRC,DST[,WEIGHT]"},
