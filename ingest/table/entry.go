@@ -77,6 +77,7 @@ func (e *entry) eachOf(
 		}
 		if err == nil {
 			e.blank(columns, cells)
+			e.at = r.lineNumber()
 			err = visit(path, cells[:len(columns)])
 		}
 		if bad, ok := err.(*rowError); ok {

@@ -31,6 +31,8 @@ type rows interface {
 	next(cells []value) error
 	// where names the row that next read: "line 12", and its number for a Tolerance.
 	where() (string, int64)
+	// lineNumber is the line of that row, from 1; 0 in a file without lines.
+	lineNumber() int64
 	// fail words an error about the row that next read.
 	fail(err error) error
 	titles() []string // the names of the columns
@@ -185,6 +187,7 @@ func (t *textRows) next(cells []value) error {
 }
 
 func (t *textRows) where() (string, int64) { return fmt.Sprintf("line %d", t.at), t.at }
+func (t *textRows) lineNumber() int64      { return t.at }
 func (t *textRows) fail(err error) error   { return t.in.ErrorAt(t.at, "%w", err) }
 func (t *textRows) titles() []string       { return t.names }
 func (t *textRows) Close() error           { return t.in.Close() }
@@ -217,6 +220,8 @@ func (p *parquetRows) next(cells []value) error { return p.in.Next(cells) }
 func (p *parquetRows) where() (string, int64) {
 	return fmt.Sprintf("row %d (counting from 0)", p.in.Row()), p.in.Row()
 }
+
+func (p *parquetRows) lineNumber() int64 { return 0 }
 
 func (p *parquetRows) fail(err error) error {
 	row, _ := p.where()
@@ -406,6 +411,7 @@ func (j *jsonRows) cell(v *value, column int, x any) error {
 }
 
 func (j *jsonRows) where() (string, int64) { return fmt.Sprintf("line %d", j.at), j.at }
+func (j *jsonRows) lineNumber() int64      { return j.at }
 func (j *jsonRows) fail(err error) error   { return j.in.ErrorAt(j.at, "%w", err) }
 func (j *jsonRows) titles() []string       { return j.names }
 func (j *jsonRows) Close() error           { return j.in.Close() }

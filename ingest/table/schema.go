@@ -36,6 +36,8 @@ type entry struct {
 	where     []condition // for the rows that are taken
 	words     []string    // that stand for nothing
 	skipEmpty bool        // rows of edges without an end are none
+
+	at int64 // line of the row that eachOf visits; 0 in a file without lines
 }
 
 // title returns the name of a column in the first file.

@@ -342,6 +342,9 @@ func (s *Source) Edges(ctx context.Context, i int, emit func(ingest.EdgeChunk) e
 		for k, v := range r.values {
 			c.Values[k] = append(c.Values[k], v)
 		}
+		if rel.at > 0 {
+			out.Line(rel.at)
+		}
 		return out.Added()
 	}))
 }
