@@ -15,6 +15,9 @@ const largeValue = 1000
 // in a batch.
 func largeValues(d *data.Data, b *sample.Batch) (texts []string) {
 	for i, r := range d.Relations {
+		if len(r.Inputs) == 0 {
+			continue
+		}
 		top := make([]float32, len(r.Inputs))
 		for l := range b.Layers {
 			for k, x := range b.Layers[l].Blocks[i].Values {

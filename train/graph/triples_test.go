@@ -2,7 +2,9 @@ package graph
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -166,4 +168,54 @@ func TestTriplesOfNothing(t *testing.T) {
 	one := tripleOptions()
 	one.Layers, one.Fanouts, one.Kind, one.Target, one.Loss = 1, []int{3}, model.RSAGE, "a", "ce"
 	refused(t, ds, one, "{negatives} all: every step would draw the neighbours of all nodes")
+}
+
+// TestManyRelations: a batch of triples, and a step, take as much memory with 2,000 relations as
+// with 2, but for the parameters of relations.
+func TestManyRelations(t *testing.T) {
+	const nodes = 40
+	planned := func(relations int) (batches, step int64) {
+		path := filepath.Join(t.TempDir(), "x.gnn")
+		w, err := store.Create(path, store.WriterOptions{FS: storetest.NoSync})
+		require.NoError(t, err)
+		var original []int64
+		for v := range int64(nodes) {
+			original = append(original, v)
+		}
+		require.NoError(t, w.AddNodeType("hour", original))
+		s, err := w.NewShared("hour", "hour", true)
+		require.NoError(t, err)
+		for i := range relations {
+			require.NoError(t, s.Begin(fmt.Sprint("r", i), false, "", "given"))
+			for v := uint32(i % 2); v < nodes; v += uint32(max(2, relations/40)) {
+				require.NoError(t, s.AppendList(v, []uint32{(v + uint32(i)) % nodes}))
+			}
+			require.NoError(t, s.AppendHeld(store.HeldValid, []uint32{uint32(i) % nodes}, []uint32{0}))
+			require.NoError(t, s.AppendHeld(store.HeldTest, []uint32{uint32(i) % nodes}, []uint32{1}))
+		}
+		require.NoError(t, s.Close())
+		_, err = w.Seal(store.Manifest{Name: "x", Order: "original"})
+		require.NoError(t, err)
+		ds, err := store.Open(path)
+		require.NoError(t, err)
+		defer ds.Close()
+		o := tripleOptions()
+		o.Epochs, o.EpochSteps, o.EvalEdges, o.Batch = 1, 4, 10, 10
+		r := trained(t, ds, o)
+		for _, p := range r.Memory.Parts {
+			switch p.Name {
+			case "batches":
+				batches = p.Bytes
+			case "step":
+				step = p.Bytes
+			}
+		}
+		return batches, step
+	}
+	few, ofFew := planned(2)
+	many, ofMany := planned(2000)
+	parameters := int64(2000 * 16 * 4)
+	require.Positive(t, few)
+	require.LessOrEqual(t, many, 2*few)
+	require.LessOrEqual(t, ofMany, ofFew+4*parameters)
 }

@@ -178,7 +178,7 @@ func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
 		d.BringRows(full, func(r int) sample.Rows { return d.Relations[r].Rows() })
 		e.full = append(e.full, full)
 	}
-	e.none = sample.NewTyped(schema, lists, sample.Config{Fanouts: []int{0}}, 1)
+	e.none = sample.NewTyped(schema, lists, sample.Config{Fanouts: []int{0}, Options: sample.Options{NoBlocks: o.Draws.NoBlocks}}, 1)
 	all := func(t int) int64 { return int64(d.Types[t].Nodes) }
 	for l := range s.Model.Layers - 1 {
 		e.hidden = max(e.hidden, e.rowBytes(l, all)+e.rowBytes(l-1, all))
@@ -677,9 +677,9 @@ type bounds struct {
 func (e *Evaluator) chunks(nodes nodeSet, t, l int, do func(chunk []uint32) error) error {
 	width := e.chunkWidth(t, l)
 	var chunk []uint32
-	edges, learnt := 0, int64(0)
+	edges, learnt, into := 0, int64(0), e.into(l, t)
 	for v := range nodes.all {
-		n, bytes := e.degree(l, t, v)
+		n, bytes := e.degree(into, l, t, v)
 		hub := e.many(n, bytes)
 		if hub && len(chunk) > 0 {
 			if err := do(chunk); err != nil {
@@ -710,16 +710,25 @@ func (e *Evaluator) chunkWidth(t, l int) int {
 	return e.step.Model.Hidden
 }
 
+// into lists the relations that layer l reads into nodes of type t.
+func (e *Evaluator) into(l, t int) (relations []int) {
+	for i := range e.data.Relations {
+		if e.data.Relations[i].Dst == t && e.reach.Relations[l][i] {
+			relations = append(relations, i)
+		}
+	}
+	return relations
+}
+
 // degree is the number of neighbours that layer l reads for v of type t, and the bytes that learnt
-// rows, and rows of edges, take for it at most.
-func (e *Evaluator) degree(l, t int, v uint32) (n int, bytes int64) {
-	for i, r := range e.data.Relations {
-		if r.Dst == t && e.reach.Relations[l][i] {
-			n += r.Degree(v)
-			bytes += int64(r.Degree(v)) * e.edgeRow(i)
-			if l == 0 {
-				bytes += int64(r.Degree(v)) * e.learntRow(r.Src)
-			}
+// rows, and rows of edges, take for it at most. into has the relations of layer l into type t.
+func (e *Evaluator) degree(into []int, l, t int, v uint32) (n int, bytes int64) {
+	for _, i := range into {
+		r := &e.data.Relations[i]
+		n += r.Degree(v)
+		bytes += int64(r.Degree(v)) * e.edgeRow(i)
+		if l == 0 {
+			bytes += int64(r.Degree(v)) * e.learntRow(r.Src)
 		}
 	}
 	if l == 0 {

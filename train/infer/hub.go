@@ -20,7 +20,7 @@ func (e *Evaluator) hub(l, t int, nodes []uint32) bool {
 	if len(nodes) != 1 || !e.step.Model.Kind.Sums() && !e.step.Model.Attends() {
 		return false
 	}
-	return e.many(e.degree(l, t, nodes[0]))
+	return e.many(e.degree(e.into(l, t), l, t, nodes[0]))
 }
 
 // many reports whether a node with so many neighbours, and so many bytes of rows to read, is a

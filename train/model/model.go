@@ -235,10 +235,11 @@ func declare(n network, c Config, s Shape) *Model {
 }
 
 // Blocks returns the options that the blocks of this network need: Kind.Sampling, and the reverse
-// of the input layer for relations from types whose rows gradients flow to.
+// of the input layer for relations from types whose rows gradients flow to. A network that reads no
+// neighbours needs no blocks.
 func (c Config) Blocks(s Shape) sample.Options {
 	o := c.network().sampling
-	if c.Reads() {
+	if o.NoBlocks = !c.Reads(); !o.NoBlocks {
 		o.RevTypes = declare(c.network(), c, s).inputGrads
 	}
 	return o

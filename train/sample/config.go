@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -50,6 +51,9 @@ type Config struct {
 // Options add to blocks beyond the neighbours that are drawn; the draws are the same under all of
 // them. The zero value adds nothing.
 type Options struct {
+	// NoBlocks makes batches of nodes alone, without a block for each relation: for networks that
+	// read no neighbours. Then all fanouts are 0, and nothing else of Options is set.
+	NoBlocks bool
 	// SelfLoops makes every destination its own neighbour exactly once, as the last of its list. A
 	// self loop that the topology has is drawn like any other neighbour, takes its place among the
 	// fanout, and is then dropped for this one: of a node with d in-neighbours, c of them itself,
@@ -103,10 +107,21 @@ func (c Config) Validate() error {
 		fail(w.Walks < 1 || w.Walks > 1<<16, "{walks} %d: from 1 to %d", w.Walks, 1<<16)
 		fail(!(w.Restart >= 0 && w.Restart < 1), "{walk_restart} %v: at least 0 and below 1", w.Restart)
 	}
+	fail(c.NoBlocks && (c.SelfLoops || c.drawsAny()), "batches without blocks have no neighbours")
 	fail(c.GCN && !c.SelfLoops, "GCN's weights go with self loops")
 	fail(c.GCN && how.walks, "{model} gcn needs the probabilities of neighbours, which {sampler} %s does not know; take sage or gat", c.Kind)
 	fail(c.GCN && c.Weighted, "{weighted}: {model} gcn takes its weights from degrees; take sage or gat")
 	return errors.Join(errs...)
+}
+
+// drawsAny reports whether a fanout is not 0.
+func (c *Config) drawsAny() bool {
+	for _, fanouts := range append([][]int{c.Fanouts}, c.OfRelation...) {
+		if slices.ContainsFunc(fanouts, func(k int) bool { return k != 0 }) {
+			return true
+		}
+	}
+	return false
 }
 
 // FanoutOf returns the fanout of relation r at a hop.

@@ -14,10 +14,10 @@ import (
 // relation r, nil where its edges have no rows. table[r] is the number of its table, which has
 // rows[table[r]] rows. It is called before the first Sample, and panics as Bring does.
 func (s *Sampler) BringRows(of []Rows, table, rows []int) {
-	if len(of) != len(s.relations) || len(table) != len(of) {
-		panic(fmt.Sprintf("sample: BringRows: %d relations, rows of %d, and tables of %d", len(s.relations), len(of), len(table)))
+	if len(of) != s.known || len(table) != len(of) {
+		panic(fmt.Sprintf("sample: BringRows: %d relations, rows of %d, and tables of %d", s.known, len(of), len(table)))
 	}
-	for i, r := range of {
+	for i, r := range of[:len(s.relations)] {
 		if r == nil {
 			continue
 		}

@@ -29,7 +29,8 @@ type Sampler struct {
 	Guard func(work func() error) error
 
 	schema    Schema
-	relations []relation
+	known     int             // relations of the graph
+	relations []relation      // that batches have blocks of: all, or with Options.NoBlocks none
 	sets      [][][]*relation // relations that are drawn together, by hop
 	drawers   []drawer
 	jobs      []job
@@ -56,16 +57,19 @@ func NewTyped(schema Schema, topo []Topology, c Config, workers int) *Sampler {
 	if len(topo) != len(schema.Relations) {
 		panic(fmt.Sprintf("sample: NewTyped: %d relations, and the topology of %d", len(schema.Relations), len(topo)))
 	}
-	s := &Sampler{Config: c.filled(), Bytes: defaultBytes, schema: schema}
+	s := &Sampler{Config: c.filled(), Bytes: defaultBytes, schema: schema, known: len(topo)}
+	if c.NoBlocks {
+		s.schema.Relations = nil
+	}
 	s.maxPairs, s.parts, s.choosers.New = maxPairs, map[int]*partial{}, func() any { return new(chooser) }
-	for i, r := range schema.Relations {
+	for i, r := range s.schema.Relations {
 		s.relations = append(s.relations, newRelation(i, r, topo[i], &s.Config))
 	}
 	for hop := range s.Fanouts {
 		s.sets = append(s.sets, s.together(hop))
 	}
 	for range max(1, workers) {
-		s.drawers = append(s.drawers, newDrawer(schema, s.Config))
+		s.drawers = append(s.drawers, newDrawer(s.schema, s.Config))
 	}
 	return s
 }

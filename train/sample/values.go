@@ -14,10 +14,10 @@ import (
 // called before the first Sample. Values of another number of relations panic. So do values with
 // walks, which visit nodes and draw no edges, and with self loops, which no list has.
 func (s *Sampler) Bring(values []Values) {
-	if len(values) != len(s.relations) {
-		panic(fmt.Sprintf("sample: Bring: %d relations, and values of %d", len(s.relations), len(values)))
+	if len(values) != s.known {
+		panic(fmt.Sprintf("sample: Bring: %d relations, and values of %d", s.known, len(values)))
 	}
-	for i, v := range values {
+	for i, v := range values[:len(s.relations)] {
 		if v == nil {
 			continue
 		}

@@ -269,13 +269,16 @@ func (s *Sampler) heldBytes(r *relation, b *Batch, dst []uint32) (n int64) {
 	return n
 }
 
-// checkWithout panics where edges cannot be left out.
+// checkWithout panics where edges cannot be left out. Batches without blocks have no edges to leave
+// out, and forget them.
 func (s *Sampler) checkWithout(e Expander, batches []*Batch) {
 	for _, b := range batches {
 		switch {
 		case len(b.Without) == 0:
-		case len(b.Without) != len(s.relations):
+		case len(b.Without) != s.known:
 			panic("sample: Sample: a batch without edges of another number of relations")
+		case s.NoBlocks:
+			b.Without = nil
 		case s.how().walks || e != nil:
 			panic("sample: Sample: walks, and batches of an Expander, are drawn from all edges")
 		}
