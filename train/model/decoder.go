@@ -18,11 +18,11 @@ const (
 	// ComplEx is Re Σ z_u·w·conj(z_v) with one learnt w a relation (Trouillon et al. 2016): the
 	// first half of a row are the real parts, the second one the imaginary parts.
 	ComplEx Decoder = "complex"
-	// TransE is a margin less Σ |z_u + w - z_v|, with one learnt w a relation (Bordes et al. 2013).
+	// TransE is a margin minus Σ |z_u + w - z_v|, with one learnt w a relation (Bordes et al.
+	// 2013).
 	TransE Decoder = "transe"
-	// RotatE is a margin less Σ |z_u·w - z_v| over complex numbers, which lie as ComplEx has them.
-	// The absolute value of each number of w is 1: a relation learns their phases (Sun et al.
-	// 2019).
+	// RotatE is a margin minus Σ |z_u·w - z_v| over complex numbers, in the layout of ComplEx. Each
+	// number of w has the absolute value 1, and a relation learns its phase (Sun et al. 2019).
 	RotatE Decoder = "rotate"
 	// PairMLP is w₂·ReLU(W₁(z_u ⊙ z_v) + b₁) + b₂, as OGB's examples have it. Of classes of edges
 	// it is W₂·ReLU(W₁[z_u ‖ z_v ‖ e] + b₁) + b₂, e being numbers of the edge.
@@ -67,7 +67,8 @@ func (d *declared) decoder(kind Decoder, relations, cols int) (p decoder) {
 	case kind == DistMult && relations == 1:
 		p.scale = d.constant("decoder.weight", cols, 1)
 	case kind == TransE:
-		p.scale = d.uniform("decoder.weight", math.Sqrt(3/float64(cols)), relations, cols) // as learnt rows begin
+		// Learnt rows begin with the same deviation.
+		p.scale = d.uniform("decoder.weight", math.Sqrt(3/float64(cols)), relations, cols)
 	case kind == RotatE:
 		p.scale = d.uniform("decoder.phase", math.Pi, relations, cols/2)
 	case kind.PerRelation():
@@ -163,12 +164,12 @@ func (m *Model) Query(t *tape.Tape, x *tape.Var, p Pairs) *tape.Var {
 	return t.Sum(p.product(t, q, real), p.product(t, turned, imaginary))
 }
 
-// RelationRows is the decoder's row for each node of p, of the relation of its pairs.
+// RelationRows returns for each node of p the decoder's row of the relation of its pairs.
 func (m *Model) RelationRows(t *tape.Tape, p Pairs) *tape.Var {
 	return p.ofRelations(t, m.decode.scale)
 }
 
-// ofRelations is the row of table for each node of p, of the relation of its pairs.
+// ofRelations returns for each node of p the row of table of the relation of its pairs.
 func (p Pairs) ofRelations(t *tape.Tape, table *tape.Var) *tape.Var {
 	if p.Relations.Rows == 0 {
 		return t.Repeat(table, p.Nodes.Rows)
@@ -176,8 +177,9 @@ func (p Pairs) ofRelations(t *tape.Tape, table *tape.Var) *tape.Var {
 	return t.GatherRows(table, p.Relations)
 }
 
-// allocate makes the constants of ComplEx and RotatE. Of ComplEx: for rows x of so many columns
-// x·turnᵀ is i·x, and x·turn is -i·x; x·realᵀ and x·imaginaryᵀ have these parts in both halves.
+// allocate makes the constants of ComplEx and RotatE. In ComplEx, rows x have cols columns. Then
+// x·turnᵀ is i·x, and x·turn is -i·x. x·realᵀ has the real parts of x in both halves, and
+// x·imaginaryᵀ the imaginary parts.
 func (p *decoder) allocate(be kernels.Backend, kind Decoder, cols int) {
 	if kind == RotatE {
 		p.turns.allocate(be, p.scale.Value.Len())

@@ -7,11 +7,11 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// Distance reports whether scores are a margin less a distance of two rows.
+// Distance reports whether a score is a margin minus the distance between two rows.
 func (k Decoder) Distance() bool { return k == TransE || k == RotatE }
 
-// Distance returns how the distance of a query and a partner's row makes the score of a pair; nil
-// where scores are no distances.
+// Distance describes how the distance between a query and a partner's row gives the score of a
+// pair. It returns nil if scores do not depend on distances.
 func (m *Model) Distance() *tape.Distance {
 	if !m.Decoder.Distance() {
 		return nil
@@ -19,11 +19,11 @@ func (m *Model) Distance() *tape.Distance {
 	return &tape.Distance{Complex: m.Decoder.Complex(), Margin: float32(m.Margin)}
 }
 
-// turns has the constants of RotatE. With them TimeEncode computes cos θ, sin θ and -sin θ of all
-// phases θ, as the cosines of θ, θ - π/2 and θ + π/2.
+// turns has the constants of RotatE. With them TimeEncode computes cos θ, sin θ and -sin θ for all
+// phases θ: the cosines of θ, θ - π/2 and θ + π/2.
 type turns struct {
 	times kernels.Tensor
-	ones  *tape.Var // as many as phases; its gradient is for nobody
+	ones  *tape.Var // a 1 for each phase; nothing reads its gradient
 }
 
 func (x *turns) allocate(be kernels.Backend, phases int) {

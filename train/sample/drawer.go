@@ -125,7 +125,7 @@ func (d *drawer) make(b *Block, i, n int) {
 func (d *drawer) fill(ctx context.Context, j *job) (hits, misses int, err error) {
 	b, dst, draws := j.block, j.dst, &j.draws
 	b.start(len(dst))
-	if draws.fanout == 0 && !d.SelfLoops { // no list is looked at, and none of thousands of relations takes time
+	if draws.fanout == 0 && !d.SelfLoops { // nothing is drawn, and no list is read
 		clear(b.Start)
 		clear(b.End)
 		return 0, 0, nil

@@ -4,7 +4,7 @@ import "github.com/gnnstore/gnnstore/kernels"
 
 // Shapes: Q rows of queries, S rows of others, E edges, C columns.
 
-// Distance describes scores that are a margin less a distance of two rows.
+// Distance describes scores: a margin minus the distance between two rows.
 type Distance struct {
 	// Complex says that rows hold complex numbers: see [kernels.Backend.EdgeDistance].
 	Complex bool
@@ -35,7 +35,7 @@ func (t *Tape) distances(scores, q, k kernels.Tensor, d Distance, g kernels.Adja
 	}
 }
 
-// Times is factor·x.
+// Times returns factor·x.
 func (t *Tape) Times(x *Var, factor float32) *Var {
 	y := t.result(x.Value.Rows, x.Value.Cols, x)
 	t.be.Convert(y.Value, x.Value)
@@ -48,7 +48,7 @@ func (t *Tape) Times(x *Var, factor float32) *Var {
 	return y
 }
 
-// Beside is the columns of a, and behind them the columns of b. Both have as many rows.
+// Beside returns the columns of a and then the columns of b. Both have the same number of rows.
 func (t *Tape) Beside(a, b *Var) *Var {
 	y := t.result(a.Value.Rows, a.Value.Cols+b.Value.Cols, a, b)
 	t.be.Fill(y.Value, 0)

@@ -1,9 +1,8 @@
-// Distances of rows that edges join, and their gradients. Lists are as in aggregate.cu. A row has
-// numbers numbers: as many columns or, of complex rows, as many real parts and behind them as many
-// imaginary parts.
+// Distances between rows that edges join, and their gradients. Lists are as in aggregate.cu. A row
+// has numbers columns. A complex row has numbers real parts, and then numbers imaginary parts.
 #include "lanes.h"
 
-// difference is one number of x - y: re and im, which is 0 of rows that are not complex.
+// difference is one number of x - y. im is 0 if rows are not complex.
 struct difference {
   float re, im;
 };
@@ -22,7 +21,7 @@ DEVICE float absolute(difference d) {
 }
 
 // EdgeDistance: edge_distance(dst, q, k, start, end, nbr, dsts, srcs, edges, numbers, scale, error)
-// and edge_modulus, of complex rows. Warp: 32 threads take a list, and share each of its edges.
+// and edge_modulus for complex rows. Warp: 32 threads take a list, and share each of its edges.
 template <bool COMPLEX>
 DEVICE void edgeDistance(float* dst, const float* q, const float* key, const u32* start, const u32* end,
                          const u32* nbr, u32 dsts, u32 srcs, u32 edges, u32 numbers, float scale,
@@ -57,9 +56,10 @@ DEVICE void edgeDistance(float* dst, const float* q, const float* key, const u32
 EDGE_DISTANCE(edge_distance, false)
 EDGE_DISTANCE(edge_modulus, true)
 
-// distanceGrad adds to dx, of rows rows, the gradients of the distances of x's rows from the rows of
-// y, others in number, that their lists in names have: edge(k) is the edge at position k of a list,
-// and is below edges, or an error.
+// distanceGrad adds to the rows of dx the gradients of the distances between rows of x and of y.
+// The list of a row of x, in names, has the rows of y. edge(k) is the number of the edge at
+// position k of the lists. dx and x have rows rows, and y has others. A row of y that is not below
+// others is an error, and so is an edge that is not below edges.
 template <bool COMPLEX, class E>
 DEVICE void distanceGrad(float* dx, const float* w, const float* x, const float* y, const u32* start,
                          const u32* end, const u32* names, u32 rows, u32 others, u32 edges, u32 numbers,
@@ -91,11 +91,11 @@ DEVICE void distanceGrad(float* dx, const float* w, const float* x, const float*
   });
 }
 
-// EdgeDistanceGrad, in two launches: edge_distance_grad_q(dq, ddst, q, k, start, end, nbr, dsts,
-// srcs, edges, numbers, shift, scale, error) adds to dq in the order of nbr, and
-// edge_distance_grad_k(dk, ddst, k, q, revStart, revDst, revEdge, srcs, dsts, edges, numbers, shift,
-// scale, error) to dk in the order of revDst. edge_modulus_grad_q and edge_modulus_grad_k are for
-// complex rows. Lanes.
+// EdgeDistanceGrad, in two launches. edge_distance_grad_q(dq, ddst, q, k, start, end, nbr, dsts,
+// srcs, edges, numbers, shift, scale, error) adds to dq in the order of nbr.
+// edge_distance_grad_k(dk, ddst, k, q, revStart, revDst, revEdge, srcs, dsts, edges, numbers,
+// shift, scale, error) adds to dk in the order of revDst. edge_modulus_grad_q and
+// edge_modulus_grad_k are for complex rows. Lanes.
 #define EDGE_DISTANCE_GRAD(name, COMPLEX)                                                          \
   GLOBAL THREADS(256) void name##_q(                                                               \
       float* RESTRICT dq, const float* RESTRICT ddst, const float* RESTRICT q,                     \
