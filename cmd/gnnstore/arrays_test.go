@@ -40,7 +40,7 @@ func TestArraysOfFrameworks(t *testing.T) {
 	require.Contains(t, text, "features  feat of events: 3 × f16")
 	require.NotContains(t, text, "\nlabels ")
 	_, errs := gnnstore(2, "ingest", "events", at("temporal.pt"), out+"2", "--header", "no")
-	require.Contains(t, errs, "arrays have no header, and numbers for ids; leave out --header, --id-type, --decimal, --thousands and --one-id-space")
+	require.Contains(t, errs, "arrays have no header and no text, and numbers for ids; leave out --header, --id-type, --decimal, --thousands, --encoding and --one-id-space")
 	_, errs = gnnstore(2, "ingest", "events", at("temporal.pt"), out+"2", "--edge-features", "msg,y")
 	require.Contains(t, errs, "--edge-features msg,y: of arrays one holds all features of events; name it")
 	_, errs = gnnstore(1, "ingest", "events", at("temporal.pt"), out+"2", "--time", "when")

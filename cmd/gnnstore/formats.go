@@ -91,7 +91,7 @@ var formats = map[string]struct {
 			}
 			return opened(table.Open(p, table.Options{
 				Memory: o.memory, SkipBad: o.skipBad, FollowLinks: o.follow, Like: o.like,
-				Decimal: o.csv.Decimal, Thousands: o.csv.Thousands,
+				Decimal: o.csv.Decimal, Thousands: o.csv.Thousands, Encoding: o.csv.Encoding,
 			}))
 		}},
 	"tgb": {"a stream of TGB's, tgbl-*, tkgl-* or thgl-*: NAME_edgelist.csv, and the negatives of tgbl-*, NAME_val_ns.pkl and NAME_test_ns.pkl",
@@ -157,6 +157,7 @@ func (o *sourceOptions) validate(format string, b *buildOptions) error {
 	o.csv.MultiLabel, o.arrays.MultiLabel = o.multiLabel, o.multiLabel
 	if format == "triples" {
 		o.triples.Columns, o.csv.Ends = o.csv.Ends, nil
+		o.triples.Encoding, o.csv.Encoding = o.csv.Encoding, ""
 		o.triples.Header, o.csv.Header = triples.Header(o.csv.Header), ""
 	}
 	if slices.Contains([]string{"events", "jodie", "tgb", "tgl", "tgn"}, format) {
@@ -208,8 +209,9 @@ func (o *sourceOptions) jodie() edgelist.Options {
 
 // openEvents opens a stream in arrays. The options of tables of events name the arrays.
 func (o *sourceOptions) openEvents(path string) (ingest.Source, error) {
-	if o.csv.Header+o.csv.IDType+o.csv.Decimal+o.csv.Thousands != "" || o.csv.OneSpace {
-		return nil, misuse(fmt.Errorf("%s: arrays have no header, and numbers for ids; leave out --header, --id-type, --decimal, --thousands and --one-id-space", path))
+	if o.csv.Header+o.csv.IDType+o.csv.Decimal+o.csv.Thousands+o.csv.Encoding != "" || o.csv.OneSpace {
+		return nil, misuse(fmt.Errorf("%s: arrays have no header and no text, and numbers for ids; leave out --header, --id-type, --decimal, "+
+			"--thousands, --encoding and --one-id-space", path))
 	}
 	ev := arrays.Events{
 		Src: o.csv.Src, Dst: o.csv.Dst, Time: o.csv.Time, Label: o.csv.EventLabel, Part: o.csv.Part,

@@ -73,7 +73,9 @@ func newIngest() *cobra.Command {
 				if err := o.source.csv.Validate(); err != nil {
 					return misuse(err)
 				}
-				text, err := table.Infer(args[1], table.Options{Decimal: o.source.csv.Decimal, Thousands: o.source.csv.Thousands})
+				text, err := table.Infer(args[1], table.Options{
+					Decimal: o.source.csv.Decimal, Thousands: o.source.csv.Thousands, Encoding: o.source.csv.Encoding,
+				})
 				if err != nil {
 					return err
 				}

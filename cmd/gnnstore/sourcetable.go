@@ -72,6 +72,8 @@ var sourceRows = slices.Concat(
 			func(o *source) setting.Value { return setting.Word(&o.csv.Decimal) }),
 		only("csv, events, table", "thousands", "mark between groups of three digits: comma, point, blank, apostrophe or none (default none, and point with {decimal} comma)",
 			func(o *source) setting.Value { return setting.Word(&o.csv.Thousands) }),
+		only("csv, events, jodie, table, triples", "encoding", "how text is encoded: utf-8, latin1, cp1252, utf-16, or another of one byte a character, such as iso-8859-15 (default utf-8); table: of entries of the schema that choose none",
+			func(o *source) setting.Value { return setting.Word(&o.csv.Encoding) }),
 		only("csv, events", "one_id_space", "both columns number the same nodes, though they look like users and items numbered apart",
 			func(o *source) setting.Value { return setting.Bool(&o.csv.OneSpace) }),
 		only("events, tgl, tgn", "bipartite", "sources and destinations are users and items, numbered apart (default one kind of node)",

@@ -176,7 +176,7 @@ func (s *Source) openList(path string) (*table, error) {
 	if s.made != nil {
 		return openMade(path, s.made.Edges, s.made.Unit, s.made.Each, true, s.made.Nodes == nil)
 	}
-	return openTable(path, s.o.form(), true, s.text)
+	return openTable(path, s.form, true, s.text)
 }
 
 func (s *Source) openEdges(path string, forms *timeForms) (*edgeReader, error) {

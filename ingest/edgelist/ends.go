@@ -112,7 +112,7 @@ func (s *Source) refuseTriples(path string) error {
 	if !s.text || s.o.Src+s.o.Dst != "" {
 		return nil
 	}
-	t, err := openTable(path, s.o.form(), true, true)
+	t, err := openTable(path, s.form, true, true)
 	if err != nil {
 		return err
 	}

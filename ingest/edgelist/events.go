@@ -42,7 +42,7 @@ func (s *Source) findTime() error {
 	if s.o.Time != "" {
 		return nil
 	}
-	t, err := openTable(s.files[0], s.o.form(), true, true)
+	t, err := openTable(s.files[0], s.form, true, true)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (r *edgeReader) undivided(cells [][]byte, column int) error {
 // false if there is no such column.
 func (s *Source) EventNumbers(ctx context.Context, column string, visit func(line, number int64) error) (bool, error) {
 	for i, path := range s.files {
-		t, err := openTable(path, s.o.form(), true, s.text)
+		t, err := openTable(path, s.form, true, s.text)
 		if err != nil {
 			return false, err
 		}

@@ -77,8 +77,8 @@ type nodeRow struct {
 }
 
 // openNodes reads the start of a table and settles what its columns are.
-func openNodes(o *Options, made *Made) (*nodeTable, error) {
-	n := &nodeTable{path: o.Nodes, form: o.form(), anyText: o.IDType == "text", label: -1, zeros: o.Missing == "zeros"}
+func openNodes(o *Options, f form, made *Made) (*nodeTable, error) {
+	n := &nodeTable{path: o.Nodes, form: f, anyText: o.IDType == "text", label: -1, zeros: o.Missing == "zeros"}
 	n.apart = o.OneLabel
 	n.multi.wanted = o.MultiLabel
 	if !slices.Equal(o.MissingWords, []string{none}) {

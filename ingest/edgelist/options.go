@@ -102,6 +102,10 @@ type Options struct {
 	// none, and point in numbers with a decimal comma. Numbers of Parquet are as they are.
 	Decimal, Thousands string
 
+	// Encoding names the encoding of all text: "utf-8" (the default), "latin1", "cp1252", "utf-16"
+	// or another that [lines.ParseEncoding] knows.
+	Encoding string
+
 	SkipBad int64 // rows that may be passed over; default none
 	Memory  int64 // of the ingest, for arrays
 
@@ -117,7 +121,7 @@ func (o *Options) Validate() error {
 	default:
 		errs = append(errs, fmt.Errorf("{header} %q: choose yes, no or auto", o.Header))
 	}
-	if _, err := o.numerals(); err != nil {
+	if _, err := o.form(); err != nil {
 		errs = append(errs, err)
 	}
 	errs = append(errs, o.validateEvents()...)
@@ -191,21 +195,18 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-func (o *Options) numerals() (lines.Numerals, error) {
-	return lines.ParseNumerals(o.Decimal, o.Thousands)
-}
-
 // form describes the text of tables.
 type form struct {
 	header   string // as in Options
 	numerals lines.Numerals
+	encoding lines.Encoding
 }
 
-// form returns the form of valid Options.
-func (o *Options) form() form {
-	n, err := o.numerals()
-	if err != nil {
-		panic("edgelist: " + err.Error()) // Validate has refused it
-	}
-	return form{header: o.Header, numerals: n}
+// form reads the options about the text of tables.
+func (o *Options) form() (f form, err error) {
+	f.header = o.Header
+	var wrong error
+	f.numerals, err = lines.ParseNumerals(o.Decimal, o.Thousands)
+	f.encoding, wrong = lines.ParseEncoding(o.Encoding)
+	return f, errors.Join(err, wrong)
 }

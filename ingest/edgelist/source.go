@@ -19,6 +19,7 @@ import (
 type Source struct {
 	ingest.Plain
 	o        Options
+	form     form
 	files    []string // of the edge list
 	skipped  []string
 	left     []string // columns of edges that are passed over
@@ -56,8 +57,11 @@ func Open(path string, o Options) (*Source, error) {
 	if len(o.Ends) > 0 {
 		o.Src, o.Dst, o.Weight = o.Ends[0], o.Ends[1], strings.Join(o.Ends[2:], "")
 	}
-	s := &Source{o: o}
-	var err error
+	f, err := o.form()
+	if err != nil {
+		return nil, err
+	}
+	s := &Source{o: o, form: f}
 	if s.files, err = findFiles(path); err != nil {
 		return nil, err
 	}
@@ -83,7 +87,7 @@ func (s *Source) open() (err error) {
 		return err
 	}
 	if s.o.Nodes != "" {
-		if s.table, err = openNodes(&s.o, s.made); err != nil {
+		if s.table, err = openNodes(&s.o, s.form, s.made); err != nil {
 			return err
 		}
 		s.text = s.text || s.o.IDType != "int" && s.table.text

@@ -138,7 +138,7 @@ func openTable(path string, f form, edges, text bool) (*table, error) {
 			t.source = packed
 		}
 	} else {
-		t.Scanner, err = lines.Open(path)
+		t.Scanner, err = lines.OpenText(path, f.encoding)
 	}
 	if err != nil {
 		return nil, err

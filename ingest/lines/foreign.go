@@ -16,8 +16,8 @@ var foreign = []struct{ start, say string }{
 	{"PK\x03\x04", "a zip archive; unpack it first and name the file inside"},
 	{"BZh", "packed by bzip2 or xz; unpack it, or pack it by gzip or zstd"},
 	{"\xfd7zXZ\x00", "packed by bzip2 or xz; unpack it, or pack it by gzip or zstd"},
-	{"\xff\xfe", "text in UTF-16; convert it to UTF-8"},
-	{"\xfe\xff", "text in UTF-16; convert it to UTF-8"},
+	{"\xff\xfe", "text in UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8 FILE > PLAIN"},
+	{"\xfe\xff", "text in UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8 FILE > PLAIN"},
 	{"%%MatrixMarket", "a matrix in the Matrix Market format; format mtx reads it: gnnstore ingest mtx FILE OUT"},
 	{"MATLAB 5.0 MAT-file", "a MATLAB file, which is not read; write its matrices as .npz, all of them: python3 -c \"import numpy as np, scipy.io, scipy.sparse as s; " +
 		"m = scipy.io.loadmat('FILE'); k = next(k for k in m if s.issparse(m[k])); a = m[k].tocsr(); np.savez('graph.npz', indptr=a.indptr, indices=a.indices, " +

@@ -33,6 +33,10 @@ type Scanner struct {
 	done   bool  // all is read
 	made   bool  // r converts another format to text
 	zero   bool  // a zero byte was read
+	utf8   bool  // text must be UTF-8
+	odd    bool  // some text that was read is not
+	cut    int   // bytes at the end of what is read that begin a character
+	lossy  bool  // r decodes text, and writes U+FFFD for what it cannot decode
 	lone   bool  // a CR without an LF was read
 	line   int64 // number of the line read last, from 1
 	err    error // the first stays
@@ -55,12 +59,16 @@ func open(path string, refuse refusal) (*Scanner, error) {
 	return s, nil
 }
 
-// OpenBytes opens a file as Open does, for text that does not come in lines. Errors of Read name
-// the file.
+// OpenBytes opens a file as Open does, for text that does not come in lines. A byte order mark is
+// no part of it. Errors of Read name the file.
 func OpenBytes(path string) (io.ReadCloser, error) {
 	s, err := Open(path)
 	if err != nil {
 		return nil, err
+	}
+	in := s.r.(*bufio.Reader) // nothing is read from it yet
+	if head, _ := in.Peek(len(byteOrderMark)); bytes.Equal(head, byteOrderMark) {
+		_, _ = in.Discard(len(byteOrderMark))
 	}
 	return unpacked{s}, nil
 }
@@ -291,6 +299,11 @@ func (s *Scanner) Peek() (text []byte, size int, err error) {
 	if s.zero && bytes.IndexByte(text, 0) >= 0 {
 		return nil, 0, s.ErrorAt(s.line+1, "%w", errZero)
 	}
+	if s.odd || s.lossy {
+		if err := s.errText(text); err != nil {
+			return nil, 0, s.ErrorAt(s.line+1, "%w", err)
+		}
+	}
 	if s.line == 0 {
 		text = bytes.TrimPrefix(text, byteOrderMark)
 		if endsInCR(text) {
@@ -359,8 +372,11 @@ func (s *Scanner) fill() {
 	n, err := s.r.Read(s.buf[s.end:])
 	s.look(s.buf[s.end : s.end+n])
 	s.end += n
+	if s.utf8 && !s.odd && n > 0 {
+		s.checkText(n)
+	}
 	if err == io.EOF {
-		s.done = true
+		s.done, s.odd = true, s.odd || s.cut > 0
 	} else if err != nil {
 		s.err = damaged(s.name, err)
 	}

@@ -45,7 +45,7 @@ func TestTextOfJSON(t *testing.T) {
 		`{"x":"\ud800","y":"b"}`:               "half of a surrogate pair, and no character",
 		`{"x":"\ud800\ud800","y":"b"}`:         "half of a surrogate pair",
 		`{"x":"\udc00","y":"b"}`:               "half of a surrogate pair",
-		"{\"x\":\"\xff\",\"y\":\"b\"}":         "it is not UTF-8, as JSON is; convert the file",
+		"{\"x\":\"\xff\",\"y\":\"b\"}":         "the text is not UTF-8: it has the byte 0xFF",
 		`{"x":"\uZZZZ","y":"b"}`:               "not an object of JSON",
 		`{"x":"a","y":"b","z":[0` + strings.Repeat(",1", lines.MaxCells) + "]}": "commas in the object, and 65536 are the most; write long lists as Parquet",
 	} {

@@ -35,7 +35,7 @@ const (
 // for a person to read and correct. Comments give the reason for each guess. The result belongs
 // into dir. Of the options, Infer takes the form of text.
 func Infer(dir string, o Options) ([]byte, error) {
-	numerals, err := lines.ParseNumerals(o.Decimal, o.Thousands)
+	text, err := o.form()
 	if err != nil {
 		return nil, err
 	}
@@ -48,15 +48,15 @@ func Infer(dir string, o Options) ([]byte, error) {
 	if made, err := stormSchema(dir); made != nil || err != nil {
 		return made, err
 	}
-	groups, err := findTables(dir)
+	groups, err := findTables(dir, text)
 	if err != nil {
 		return nil, err
 	}
 	var g guess
 	for _, paths := range groups {
-		t, err := sampleTable(dir, paths, numerals)
+		t, err := sampleTable(dir, paths, text)
 		if err != nil {
-			g.notes = append(g.notes, fmt.Sprintf("%s: passed over: %s", strings.Join(relative(dir, paths[:1]), ""), plain(err.Error())))
+			g.notes = append(g.notes, fmt.Sprintf("%s: passed over: %s", strings.Join(relative(dir, paths[:1]), ""), plain(inSchema(err.Error()))))
 			continue
 		}
 		g.tables = append(g.tables, t)
@@ -85,7 +85,7 @@ func relative(dir string, paths []string) (names []string) {
 var digits = regexp.MustCompile(`[0-9]+`)
 
 // findTables lists the files that may be tables; those whose names differ in numbers only are one.
-func findTables(dir string) (groups [][]string, err error) {
+func findTables(dir string, text form) (groups [][]string, err error) {
 	byName := map[string][]string{}
 	count := 0
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -125,20 +125,20 @@ func findTables(dir string) (groups [][]string, err error) {
 	for _, key := range slices.Sorted(maps.Keys(byName)) {
 		paths := byName[key]
 		slices.SortFunc(paths, lines.Natural)
-		groups = append(groups, alike(paths)...)
+		groups = append(groups, alike(paths, text)...)
 	}
 	return groups, nil
 }
 
 // alike takes files apart whose columns differ.
-func alike(paths []string) (groups [][]string) {
+func alike(paths []string, text form) (groups [][]string) {
 	if len(paths) == 1 {
 		return [][]string{paths}
 	}
 	byTitles := map[string]int{}
 	for _, path := range paths {
 		titles := path
-		if r, err := sniff(path).open(path); err == nil {
+		if r, err := sniff(path, text).open(path); err == nil {
 			names := slices.Clone(r.titles())
 			slices.Sort(names)
 			titles = strings.Join(names, "\x00")
@@ -156,14 +156,14 @@ func alike(paths []string) (groups [][]string) {
 }
 
 // sniff guesses how to read a file from its name and its first line. The line is a header when none
-// of its cells is a number.
-func sniff(path string) form {
-	f := form{header: true}
+// of its cells is a number. Text is written as in another form.
+func sniff(path string, text form) form {
+	f := form{header: true, numerals: text.numerals, encoding: text.encoding}
 	format, known := formatOf(path)
 	if known && (format == Parquet || format == JSONL) {
 		return f
 	}
-	in, err := lines.Open(path)
+	in, err := lines.OpenText(path, f.encoding)
 	if err != nil {
 		return f
 	}
@@ -273,15 +273,14 @@ func (c *guessed) numeric(rows int) bool {
 }
 
 // sampleTable reads the first rows. Text has numerals, or other ones if its columns tell them.
-func sampleTable(dir string, paths []string, given lines.Numerals) (*inferred, error) {
-	f := sniff(paths[0])
-	f.numerals = given
+func sampleTable(dir string, paths []string, text form) (*inferred, error) {
+	f := sniff(paths[0], text)
 	t, err := sampleForm(dir, paths, f)
 	if err != nil {
 		return nil, err
 	}
 	numerals, why := t.numerals()
-	if why == "" || given != (lines.Numerals{}) {
+	if why == "" || text.numerals != (lines.Numerals{}) {
 		return t, nil
 	}
 	f.numerals = numerals

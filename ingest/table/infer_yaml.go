@@ -109,6 +109,9 @@ func (t *inferred) writeFiles(b *bytes.Buffer) {
 		fmt.Fprintf(b, "    delimiter: %q\n", string(t.form.delim))
 	}
 	decimal, thousands := t.form.numerals.Words()
+	if encoding := t.form.encoding.String(); encoding != "" {
+		fmt.Fprintf(b, "    encoding: %s\n", encoding)
+	}
 	why := ""
 	if t.marks != "" {
 		why = " # " + plain(t.marks)

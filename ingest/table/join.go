@@ -36,7 +36,7 @@ type joinedRow struct {
 const joinedBytes = 32
 
 var joinKeys = []string{
-	"files", "format", "delimiter", "header", "decimal", "thousands",
+	"files", "format", "delimiter", "header", "decimal", "thousands", "encoding",
 	"id", "label", "value", "split", "masks", "missing_words", "where",
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -68,6 +67,7 @@ type form struct {
 	header bool
 
 	numerals lines.Numerals // of text
+	encoding lines.Encoding
 }
 
 // open begins to read a file.
@@ -83,7 +83,7 @@ func (f form) open(path string) (rows, error) {
 	case Parquet:
 		return openParquet(path)
 	case JSONL:
-		return openJSONL(path)
+		return openJSONL(path, f.encoding)
 	}
 	delim := f.delim
 	if delim == 0 {
@@ -92,7 +92,7 @@ func (f form) open(path string) (rows, error) {
 			delim = '\t'
 		}
 	}
-	return openText(path, delim, f.header)
+	return openText(path, delim, f.header, f.encoding)
 }
 
 // textRows reads csv and tsv.
@@ -107,8 +107,8 @@ type textRows struct {
 	at       int64 // line of the row
 }
 
-func openText(path string, delim byte, header bool) (*textRows, error) {
-	in, err := lines.Open(path)
+func openText(path string, delim byte, header bool, encoding lines.Encoding) (*textRows, error) {
+	in, err := lines.OpenText(path, encoding)
 	if err != nil {
 		return nil, err
 	}
@@ -245,8 +245,8 @@ type jsonRows struct {
 
 const aheadRows = 100 // whose keys are the columns
 
-func openJSONL(path string) (rows, error) {
-	in, err := lines.Open(path)
+func openJSONL(path string, encoding lines.Encoding) (rows, error) {
+	in, err := lines.OpenText(path, encoding)
 	if err != nil {
 		return nil, err
 	}
@@ -332,11 +332,8 @@ func checkCommas(line []byte) error {
 }
 
 // checkText refuses what encoding/json replaces by U+FFFD, since different texts would become
-// equal: bytes that are not UTF-8, and halves of surrogate pairs.
+// equal: halves of surrogate pairs. The scanner has refused bytes that are not UTF-8.
 func checkText(line []byte) error {
-	if !utf8.Valid(line) {
-		return errors.New("it is not UTF-8, as JSON is; convert the file")
-	}
 	for at := 0; ; {
 		i := bytes.IndexByte(line[at:], '\\')
 		if i < 0 || at+i+1 >= len(line) {

@@ -143,7 +143,7 @@ func (m *matrix) width() (dim int) {
 func readSchema(path string, o Options) (*schema, error) {
 	d := &document{path: path, anywhere: o.FollowLinks}
 	var err error
-	if d.numerals, err = lines.ParseNumerals(o.Decimal, o.Thousands); err != nil {
+	if d.text, err = o.form(); err != nil {
 		return nil, err
 	}
 	top := d.open([]string{"name", "nodes", "edges"}, dglSchema)
@@ -197,7 +197,7 @@ func (s *schema) typeNames() string {
 }
 
 var nodeKeys = []string{
-	"type", "files", "format", "delimiter", "header", "decimal", "thousands",
+	"type", "files", "format", "delimiter", "header", "decimal", "thousands", "encoding",
 	"id", "id_type", "features", "categorical", "missing", "unknown",
 	"units", "label", "value", "labels", "split", "masks", "missing_words", "where", "join",
 }
@@ -271,7 +271,7 @@ func (d *document) learnt(o *object, e *nodes) {
 }
 
 var edgeKeys = []string{
-	"type", "files", "format", "delimiter", "header", "decimal", "thousands",
+	"type", "files", "format", "delimiter", "header", "decimal", "thousands", "encoding",
 	"src", "dst", "relation_column", "weight", "columns", "features",
 	"categorical", "missing", "unknown", "units", "missing_words", "where", "empty_ends",
 }
@@ -363,7 +363,13 @@ func (d *document) entry(o *object) entry {
 	default:
 		d.errorf(h.line, "header %q: choose yes or no", lines.ClipText(h.text))
 	}
-	e.form.numerals = d.numerals
+	e.form.numerals, e.form.encoding = d.text.numerals, d.text.encoding
+	if w := o.word("encoding"); w.set() {
+		var err error
+		if e.form.encoding, err = lines.ParseEncoding(w.text); err != nil {
+			d.errorf(w.line, "%s", inSchema(err.Error()))
+		}
+	}
 	if decimal, thousands := o.word("decimal"), o.word("thousands"); decimal.set() || thousands.set() {
 		var err error
 		if e.form.numerals, err = lines.ParseNumerals(decimal.text, thousands.text); err != nil {
@@ -383,7 +389,7 @@ func (d *document) entry(o *object) entry {
 // inSchema writes the options of a message as keys of a schema.
 func inSchema(message string) string {
 	var pairs []string
-	for _, key := range []string{"decimal", "thousands"} {
+	for _, key := range []string{"decimal", "thousands", "encoding"} {
 		pairs = append(pairs, "{"+key+"} \"", key+" \"", "{"+key+"} ", key+": ", "{"+key+"}", key)
 	}
 	return strings.NewReplacer(pairs...).Replace(message)

@@ -20,8 +20,20 @@ type Options struct {
 	// Decimal and Thousands are the marks in numbers of text, as in edgelist.Options, in entries of
 	// the schema that choose none.
 	Decimal, Thousands string
+	// Encoding names the encoding of text, as in edgelist.Options, in entries of the schema that
+	// choose none.
+	Encoding string
 
 	Like *ingest.Like // encodes tables as another dataset's; default nil: by their own values
+}
+
+// form reads the options about the text of tables.
+func (o *Options) form() (f form, err error) {
+	if f.numerals, err = lines.ParseNumerals(o.Decimal, o.Thousands); err != nil {
+		return f, err
+	}
+	f.encoding, err = lines.ParseEncoding(o.Encoding)
+	return f, err
 }
 
 // Source is a graph in tables that a schema describes.

@@ -17,8 +17,8 @@ const maxSchema = 1 << 20 // bytes of YAML
 // after it is empty.
 type document struct {
 	path     string
-	anywhere bool           // paths may lead out of the schema's folder
-	numerals lines.Numerals // of entries that choose none
+	anywhere bool // paths may lead out of the schema's folder
+	text     form // of text, in entries that choose none
 	err      error
 }
 

@@ -67,7 +67,7 @@ func (s *Source) openDictionaries() error {
 			return err
 		}
 		room := s.o.Memory / 4
-		entities, err := readDictionary(paths[0], f.nameFirst, &room)
+		entities, err := readDictionary(paths[0], s.encoding, f.nameFirst, &room)
 		if err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (s *Source) openDictionaries() error {
 			return fmt.Errorf("%s: the first triple has the head %q, which is neither an id nor a name in %s",
 				s.files[0].path, lines.Clip(first.head), filepath.Base(paths[0]))
 		}
-		relations, err := readDictionary(paths[1], f.nameFirst, &room)
+		relations, err := readDictionary(paths[1], s.encoding, f.nameFirst, &room)
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (d *dictionary) has(name string) bool {
 
 // firstTriple returns the first triple of the first file, as it stands there.
 func (s *Source) firstTriple() (*triple, error) {
-	in, err := lines.Open(s.files[0].path)
+	in, err := lines.OpenText(s.files[0].path, s.encoding)
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +119,8 @@ func (s *Source) firstTriple() (*triple, error) {
 
 // readDictionary reads ids and names, a pair a line, perhaps after a line with their number or a
 // header. It subtracts the memory of the texts from room.
-func readDictionary(path string, nameFirst bool, room *int64) (*dictionary, error) {
-	in, err := lines.Open(path)
+func readDictionary(path string, encoding lines.Encoding, nameFirst bool, room *int64) (*dictionary, error) {
+	in, err := lines.OpenText(path, encoding)
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func (s *Source) readLabels(ctx context.Context, known *entities) (*labels, erro
 		if path == "" {
 			continue
 		}
-		if err := l.readTable(ctx, path, known, func(row uint32, class string) bool {
+		if err := l.readTable(ctx, path, s.encoding, known, func(row uint32, class string) bool {
 			if _, again := texts[row]; again {
 				return false
 			}
@@ -64,8 +64,10 @@ func (s *Source) readLabels(ctx context.Context, known *entities) (*labels, erro
 }
 
 // readTable reads one table. put says false where a node has a label already.
-func (l *labels) readTable(ctx context.Context, path string, known *entities, put func(row uint32, class string) bool) error {
-	in, err := lines.Open(path)
+func (l *labels) readTable(
+	ctx context.Context, path string, encoding lines.Encoding, known *entities, put func(row uint32, class string) bool,
+) error {
+	in, err := lines.OpenText(path, encoding)
 	if err != nil {
 		return err
 	}

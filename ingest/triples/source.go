@@ -54,6 +54,8 @@ type Options struct {
 	Columns []string
 	Header  Header // default HeaderAuto
 	Unseen  Unseen // default UnseenKeep
+	// Encoding names the encoding of all text, as in edgelist.Options. Default "utf-8".
+	Encoding string
 	// Memory bounds the texts of entities, if labels need them, to a quarter of it, and the triples
 	// that are held of a small graph to a sixteenth. Default 1 GiB.
 	Memory int64
@@ -72,6 +74,9 @@ func (o Options) Validate() error {
 	if !slices.Contains([]Unseen{"", UnseenKeep, UnseenDrop}, o.Unseen) {
 		return fmt.Errorf("{unseen} %q: choose keep or drop", o.Unseen)
 	}
+	if _, err := lines.ParseEncoding(o.Encoding); err != nil {
+		return err
+	}
 	if len(o.Columns) > 0 {
 		_, err := parseColumns(o.Columns)
 		return err
@@ -83,6 +88,7 @@ func (o Options) Validate() error {
 type Source struct {
 	ingest.Plain
 	o         Options
+	encoding  lines.Encoding
 	path      string
 	files     []file
 	parted    bool
@@ -110,6 +116,9 @@ func (o Options) Open(path string) (*Source, error) {
 	}
 	s := &Source{o: o, path: path}
 	var err error
+	if s.encoding, err = lines.ParseEncoding(o.Encoding); err != nil {
+		return nil, err
+	}
 	if s.files, s.parted, s.notes, err = findFiles(path); err != nil {
 		return nil, err
 	}
@@ -317,7 +326,7 @@ func (s *Source) eachIn(
 	if f.form == turtles {
 		return 0, s.eachTurtle(ctx, f, visit)
 	}
-	in, err := lines.Open(f.path)
+	in, err := lines.OpenText(f.path, s.encoding)
 	if err != nil {
 		return 0, err
 	}

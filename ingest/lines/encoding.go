@@ -1,0 +1,149 @@
+package lines
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+)
+
+// Encoding turns the bytes of a file into characters. The zero value is UTF-8.
+type Encoding struct {
+	name string // as in the option; "" for UTF-8
+	of   encoding.Encoding
+}
+
+const utf16Name = "utf-16"
+
+// ParseEncoding reads the option {encoding}: utf-8, latin1, cp1252, utf-16 or another encoding of
+// one byte a character, such as iso-8859-15 or koi8-r.
+func ParseEncoding(name string) (Encoding, error) {
+	if name == "" {
+		return Encoding{}, nil
+	}
+	plain := bareName(name)
+	switch plain {
+	case "utf8":
+		return Encoding{}, nil
+	case "utf16":
+		// A file begins with the mark that tells the order of bytes.
+		return Encoding{utf16Name, unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM)}, nil
+	case "latin1":
+		return Encoding{name, charmap.ISO8859_1}, nil
+	case "latin9":
+		return Encoding{name, charmap.ISO8859_15}, nil
+	}
+	if page, ok := strings.CutPrefix(plain, "cp125"); ok {
+		plain = "windows125" + page
+	}
+	for _, e := range charmap.All {
+		if m, ok := e.(*charmap.Charmap); ok && bareName(m.String()) == plain {
+			return Encoding{name, m}, nil
+		}
+	}
+	return Encoding{}, fmt.Errorf("{encoding} %q: choose utf-8, latin1, cp1252, utf-16, or another of one byte a character, such as iso-8859-15", ClipText(name))
+}
+
+// bareName writes the name of an encoding in small letters and digits alone.
+func bareName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, strings.ToLower(name))
+}
+
+// String returns the name as the option writes it; empty for UTF-8.
+func (e Encoding) String() string { return e.name }
+
+// ErrEncoding is the cause of errors about text in another encoding than the reader expects.
+var ErrEncoding = errors.New("the text is not UTF-8")
+
+// OpenText opens a file as Open does, and gives its text as UTF-8. Text that is not in the encoding
+// is refused with its line.
+func OpenText(path string, e Encoding) (*Scanner, error) {
+	s, err := open(path, e.refuse)
+	if err != nil {
+		return nil, err
+	}
+	if e.of == nil {
+		s.utf8 = true
+		return s, nil
+	}
+	in := s.r.(*bufio.Reader) // nothing is read from it yet
+	head, _ := in.Peek(len(byteOrderMark))
+	switch marked := isUTF16(head); {
+	case bytes.HasPrefix(head, byteOrderMark):
+		err = fmt.Errorf("%s: it begins with the mark of UTF-8; leave {encoding} %s out", path, e.name)
+	case marked && e.name != utf16Name:
+		err = fmt.Errorf("%s: text in UTF-16; say {encoding} utf-16 in place of %s", path, e.name)
+	case !marked && e.name == utf16Name:
+		err = fmt.Errorf("%s: it does not begin with the byte order mark of UTF-16; convert it: iconv -f UTF-16LE -t UTF-8 %s > PLAIN", path, path)
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	s.r, s.lossy = transform.NewReader(in, e.of.NewDecoder()), true
+	return s, nil
+}
+
+func isUTF16(head []byte) bool {
+	return bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff"))
+}
+
+// refuse refuses files that are no text. Text in UTF-16 is refused later, where an encoding is
+// given, since a packed file hides it at first.
+func (e Encoding) refuse(name string, head []byte) error {
+	if !isUTF16(head) {
+		return Foreign(name, head)
+	}
+	if e.of == nil {
+		return fmt.Errorf("%s: %w but UTF-16; say {encoding} utf-16, or convert it: iconv -f UTF-16 -t UTF-8 FILE > PLAIN", name, ErrEncoding)
+	}
+	return nil
+}
+
+// checkText notes whether new text, the end of the buffer, is UTF-8. The bytes of a character that
+// the read cut off are looked at with the next read.
+func (s *Scanner) checkText(read int) {
+	text := s.buf[s.end-read-s.cut : s.end]
+	s.cut = 0
+	for i := 1; i <= min(utf8.UTFMax-1, len(text)); i++ {
+		if last := text[len(text)-i:]; utf8.RuneStart(last[0]) {
+			if !utf8.FullRune(last) {
+				s.cut = i
+			}
+			break
+		}
+	}
+	s.odd = s.odd || !utf8.Valid(text[:len(text)-s.cut])
+}
+
+// errText is the error about a line that is not text in the encoding; nil if it is.
+func (s *Scanner) errText(line []byte) error {
+	switch {
+	case s.lossy && bytes.Contains(line, []byte("\uFFFD")):
+		return errors.New("it has bytes that are no characters in the encoding; choose another {encoding}, or fetch the file again")
+	case s.odd && !utf8.Valid(line):
+		at := 0
+		for at < len(line) {
+			r, n := utf8.DecodeRune(line[at:])
+			if r == utf8.RuneError && n < 2 {
+				break
+			}
+			at += n
+		}
+		return fmt.Errorf("%w: it has the byte 0x%02X; if it is Latin-1, as Excel writes it, say {encoding} latin1 or cp1252, or convert it: iconv -f CP1252 -t UTF-8 FILE > PLAIN",
+			ErrEncoding, line[at])
+	}
+	return nil
+}
