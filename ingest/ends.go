@@ -19,8 +19,8 @@ var endNames = [][2]string{
 // timeNames are the names of times in headers, as [EndName] writes them.
 var timeNames = []string{"time", "timestamp", "ts", "t", "unixtime", "unixts", "seconds", "datetime"}
 
-// notIDs are the rests of names, as EndName writes them, that describe an end of an edge and are no
-// ids: type of src_type, time of start_time.
+// notIDs end the names of columns that describe an end of an edge and do not name it: type as in
+// src_type, time as in start_time. They are written as EndName writes names.
 var notIDs = []string{
 	"time", "date", "datetime", "timestamp", "ts", "year", "type", "nodetype", "ntype", "label", "kind", "class", "weight",
 	"count", "port", "lat", "lon", "latitude", "longitude", "x", "y", "degree", "age", "score", "size", "text", "description",

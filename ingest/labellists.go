@@ -15,11 +15,11 @@ const separators = "|;,"
 // a|b, a;b, "a, b", [a, b], ['a', 'b'] or [1 2]. A Category learns the classes in one reading.
 type LabelLists struct {
 	classes    *Category                 // nil until settled
-	bySeparate [len(separators)]Category // what each separator would make of the column
+	bySeparate [len(separators)]Category // the classes that each separator would give
 	separate   int                       // the first separator that was met; len(separators): none
 }
 
-// NewLabelLists learns its classes if known is nil.
+// NewLabelLists returns a reader of lists of known classes. If known is nil, it learns the classes.
 func NewLabelLists(known *Category) *LabelLists {
 	l := &LabelLists{classes: known, separate: len(separators)}
 	for i := range l.bySeparate {
@@ -51,7 +51,8 @@ func (l *LabelLists) Learn(cell []byte) error {
 	return nil
 }
 
-// known reports whether a separator is part of the name of a known class, so that it parts none.
+// known reports whether the name of a known class has a separator in it. The separator then parts
+// no labels.
 func (l *LabelLists) known(separator int) bool {
 	return l.classes != nil && slices.ContainsFunc(l.classes.Names, func(name string) bool {
 		return strings.IndexByte(name, separators[separator]) >= 0
@@ -175,8 +176,8 @@ func allWhole(words [][]byte) bool {
 	return !slices.ContainsFunc(words, func(word []byte) bool { _, whole := WholeText(word); return !whole })
 }
 
-// ListsLabels returns a name that is a list of other names, as a|b where there are a and b, or that
-// is in brackets. It returns "" if there is none.
+// ListsLabels returns a name that looks like a list of labels: a|b, if a and b are names as well,
+// or any name in brackets. It returns "" if there is none.
 func ListsLabels[V any](names map[string]V) string {
 	found := ""
 	for name := range names {

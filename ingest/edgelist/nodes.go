@@ -38,13 +38,13 @@ type nodeTable struct {
 	label    int  // column, -1 without
 	values   bool // labels are numbers, not classes
 	multi    multiLabel
-	apart    bool // a cell that lists labels is a class of its own
+	apart    bool // a list of labels is a class of its own
 	split    nodeSplit
 
 	unlabelled bool     // no column is to be the label
 	words      []string // that stand for no value
 	features   []int    // columns
-	widths     []int    // of the cells of these
+	widths     []int    // numbers in a cell of each of these
 	titles     []string // of these
 	labelled   string   // title of the column of labels
 	names      []string

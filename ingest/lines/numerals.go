@@ -183,7 +183,9 @@ type Spelling struct {
 	Numerals Numerals // of the reader
 	first    string   // the first cell that Numerals do not read
 	sign     string   // of the first cell that has one
-	not      []bool   // by otherNumerals, and the zero value behind them: some cell is not written so
+	// not[i] is set if some cell is not written in otherNumerals[i]. The last element is for the
+	// zero value of Numerals.
+	not []bool
 }
 
 // Add looks at a cell that holds a value.

@@ -22,8 +22,8 @@ type nodes struct {
 	ids        ids // once settled
 	tables     []matrix
 	label      column
-	value      column     // instead: a number to learn
-	multi      multiLabel // instead: any number of classes
+	value      column     // a number to learn, in place of label
+	multi      multiLabel // any number of classes, in place of label
 	split      column
 	hasSplit   bool
 	splitFiles [3]*entry

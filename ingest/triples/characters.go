@@ -152,7 +152,7 @@ func (c *characters) keyword() string {
 // word reads the word that peekWord returns.
 func (c *characters) word() string {
 	word := c.peekWord()
-	if c.pos += len(word); word != "" { // which has no end of a line
+	if c.pos += len(word); word != "" { // a word has no end of a line in it
 		c.past = false
 	}
 	return word

@@ -25,8 +25,8 @@
 // read once for each relation.
 //
 // N-Quads lose the names of graphs. Turtle becomes the triples that N-Triples would have: a list is
-// a chain of rdf:first and rdf:rest, and a node without a label is called by a number behind _:.,
-// which no label is.
+// a chain of rdf:first and rdf:rest, and a node without a label gets the name _:. with a number,
+// which no label has.
 //
 // # Why not
 //

@@ -108,7 +108,8 @@ func (t *turtle) emit(subject, predicate, object []byte, literal bool) {
 	t.ahead = append(t.ahead, triple{subject, predicate, object, literal})
 }
 
-// fresh returns a node without a label. Labels do not begin with a full stop, so it is no other.
+// fresh returns a new node without a label. Its name begins with a full stop, as no label does, so
+// no other node has it.
 func (t *turtle) fresh() []byte {
 	t.blanks++
 	return strconv.AppendInt([]byte(t.blank), t.blanks, 10)
@@ -218,7 +219,7 @@ func (t *turtle) directive(word string, stop bool) error {
 // verb reads a predicate, or what follows the last.
 func (t *turtle) verb(c byte) error {
 	b := t.top()
-	done := b.predicate != nil || b.kind == 0 && b.first // all predicates may be behind
+	done := b.predicate != nil || b.kind == 0 && b.first // all predicates may have been read
 	switch {
 	case c == ';' && b.predicate != nil:
 		t.skip()
@@ -613,7 +614,7 @@ func (t *turtle) typed(text []byte) ([]byte, error) {
 		if c, err = t.sign(); err != nil {
 			return nil, cutShort(err)
 		}
-		if c == '"' || c == '\'' { // or types would have types without end
+		if c == '"' || c == '\'' { // a type has no type of its own
 			return nil, errors.New("^^ and an IRI name the type of a text")
 		}
 		node, literal, err := t.term(c)
