@@ -157,8 +157,8 @@ func (c *Category) Learn(t Token) {
 	}
 }
 
-// SettleLabel makes classes of what was learnt: by number when integers count from 0, else by name.
-// Negative integers are missing.
+// SettleLabel makes classes of the labels learnt: by number when integers count from 0, else by
+// name. Negative integers are missing.
 func (c *Category) SettleLabel() error {
 	switch {
 	case c.texts && c.many:

@@ -17,6 +17,7 @@ type LabelLists struct {
 	classes    *Category                 // nil until settled
 	bySeparate [len(separators)]Category // the classes that each separator would give
 	separate   int                       // the first separator that was met; len(separators): none
+	listed     bool                      // some cell was a list
 }
 
 // NewLabelLists returns a reader of lists of known classes. If known is nil, it learns the classes.
@@ -31,8 +32,12 @@ func NewLabelLists(known *Category) *LabelLists {
 // Names are the classes, once they are settled.
 func (l *LabelLists) Names() []string { return l.classes.Names }
 
+// Listed reports whether some cell that was learnt had brackets or a separator.
+func (l *LabelLists) Listed() bool { return l.listed || l.separate < len(separators) }
+
 // Learn notes the labels of a cell.
 func (l *LabelLists) Learn(cell []byte) error {
+	l.listed = l.listed || bracketed(cell)
 	for i := range min(l.separate+1, len(separators)) {
 		if l.known(i) {
 			continue
@@ -59,7 +64,7 @@ func (l *LabelLists) known(separator int) bool {
 	})
 }
 
-// Settle makes classes of what was learnt, in the order of numbers or of bytes.
+// Settle puts the classes that were learnt in the order of numbers or of bytes.
 func (l *LabelLists) Settle() error {
 	if l.classes != nil {
 		return nil
@@ -176,10 +181,21 @@ func allWhole(words [][]byte) bool {
 	return !slices.ContainsFunc(words, func(word []byte) bool { _, whole := WholeText(word); return !whole })
 }
 
-// ListsLabels returns a name that looks like a list of labels: a|b, if a and b are names as well,
-// or any name in brackets. It returns "" if there is none.
+// ListsLabels returns a name that looks like a list of labels. Such is a name in brackets, and "a,
+// b" if a and b are names as well. Between bars and semicolons, as in a|b, each part must be a name
+// or a part of another name. It returns "" if there is none.
 func ListsLabels[V any](names map[string]V) string {
 	found := ""
+	met := map[string]int{} // how many names have a part
+	for name := range names {
+		for _, separator := range "|;" {
+			if strings.ContainsRune(name, separator) {
+				for part := range strings.SplitSeq(name, string(separator)) {
+					met[strings.TrimSpace(part)]++
+				}
+			}
+		}
+	}
 	for name := range names {
 		if found != "" && found < name {
 			continue
@@ -190,7 +206,11 @@ func ListsLabels[V any](names map[string]V) string {
 		}
 		for _, separator := range separators {
 			parts := strings.Split(name, string(separator))
-			apart := func(part string) bool { _, there := names[strings.TrimSpace(part)]; return !there }
+			apart := func(part string) bool {
+				part = strings.TrimSpace(part)
+				_, there := names[part]
+				return !there && (separator == ',' || met[part] < 2)
+			}
 			if len(parts) > 1 && !slices.ContainsFunc(parts, apart) {
 				found = name
 				break

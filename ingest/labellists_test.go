@@ -83,7 +83,8 @@ func TestListsLabels(t *testing.T) {
 		{[]string{"a", "b", "a, b"}, "a, b"},
 		{[]string{"a", "b", "b; a", "b;a"}, "b; a"},
 		{[]string{"a", "[b]", "[a, b]"}, "[a, b]"},
-		{[]string{"a|b", "a|c"}, ""}, // names such as tr|P1|X and sp|P2|Y
+		{[]string{"a|b", "b", "a|c"}, "a|b"},
+		{[]string{"a|b", "a|c"}, ""}, // names such as tr|P1|X and tr|P2|Y
 		{[]string{"Smith, John", "Smith"}, ""},
 		{nil, ""},
 	} {

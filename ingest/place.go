@@ -40,7 +40,7 @@ func (l *Lines) of(row int) (line int64) {
 }
 
 // Edge names the file and the i-th edge or event of a chunk: by its line if it has one, and else by
-// its number from 1. what is the word for it.
+// its number from 1. what is "edge" or "event".
 func (p *Place) Edge(i int, what string) string {
 	if line := p.Lines.of(i); line > 0 {
 		return fmt.Sprintf("%s: line %d", p.File, line)

@@ -199,8 +199,8 @@ func better(k metric.Kind, a, b *float64) int {
 	return 0
 }
 
-// findDifferences sets the options that differ among the runs. Options that a resumed run may
-// change, such as the memory, decide no result and are left out.
+// findDifferences sets the options that differ among the runs. Of the options that a resumed run
+// may change, such as the memory, it takes the epochs alone: the others decide no result.
 func (list *runList) findDifferences() {
 	var first *listedRun
 	values := map[string]string{} // of first
@@ -214,6 +214,9 @@ func (list *runList) findDifferences() {
 		for _, d := range run.Table.Diff(l.all, first.all) {
 			l.Options[d.Key], values[d.Key] = d.Now, d.Then
 		}
+		if now, then := epochsOf(l.all), epochsOf(first.all); now != then {
+			l.Options["epochs"], values["epochs"] = now, then
+		}
 	}
 	for _, l := range list.Runs {
 		for key, value := range values {
@@ -222,6 +225,14 @@ func (list *runList) findDifferences() {
 			}
 		}
 	}
+}
+
+// epochsOf is the option of the epochs as its flag reads it.
+func epochsOf(o *run.Options) string {
+	if o.Epochs == run.Auto {
+		return "auto"
+	}
+	return strconv.Itoa(o.Epochs)
 }
 
 // groupSeeds groups the runs that ended and differ in their seed alone.

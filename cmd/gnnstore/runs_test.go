@@ -58,6 +58,19 @@ func TestRuns(t *testing.T) {
 		}
 	}
 
+	// Runs of other lengths are no runs by other seeds.
+	code, _, stderr = gnnstore(t, "train", "graph.gnn", "--run", "runs/longer", "--epochs", "3", "--fanout", "3,3", "--hidden", "4", "--seed", "3")
+	require.Zero(t, code, stderr)
+	code, out, stderr = gnnstore(t, "runs", "--json")
+	require.Zero(t, code, stderr)
+	require.NoError(t, json.Unmarshal([]byte(out), &list))
+	require.Len(t, list.Seeds, 2)
+	for _, g := range list.Seeds {
+		require.Len(t, g.Seeds, 2)
+		require.Equal(t, "2", g.Options["epochs"])
+	}
+	require.NoError(t, os.RemoveAll("runs/longer"))
+
 	code, out, stderr = gnnstore(t, "runs", "--csv", "runs/c", "runs/a", "--sort", "run")
 	require.Zero(t, code, stderr)
 	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()

@@ -716,8 +716,8 @@ func printResult(w io.Writer, r *run.Result) {
 // --patience.
 const longWait = 200
 
-// printEnded prints why a run with --epochs auto ended. Of another run it prints whether it looks
-// too short or too long.
+// printEnded prints why a run with --epochs auto ended. If another run looks too short or too long,
+// it prints that.
 func printEnded(w io.Writer, r *run.Result) {
 	a, epochs, best := r.AutoEpochs, len(r.Epochs), r.Best.Epoch
 	switch {

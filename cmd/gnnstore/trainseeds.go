@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/dist"
 	"github.com/gnnstore/gnnstore/train/run"
 )
@@ -35,6 +36,15 @@ func trainSeeds(cmd *cobra.Command, path string, o *trainOptions) error {
 		return misuse(errors.New("--seeds: name the DATASET, since some of the runs may not have begun"))
 	case o.run != "" && run.Begun(o.run):
 		return misuse(fmt.Errorf("--run %s: it holds a run, and --seeds makes a directory of runs; choose another", o.run))
+	}
+	if !store.IsParts(path) { // else training opens it
+		ds, err := store.OpenOne(path)
+		if err != nil {
+			return err
+		}
+		if err := ds.Close(); err != nil {
+			return err
+		}
 	}
 	dir, err := o.seedsDir(path)
 	if err != nil {
@@ -106,7 +116,7 @@ func (o *trainOptions) seedsDir(dataset string) (string, error) {
 	switch {
 	case slices.ContainsFunc(files, func(f os.DirEntry) bool { return !isSeed(f) }):
 		return "", fmt.Errorf("--run %s: it holds other files than the runs of --seeds; choose another directory", o.run)
-	case len(files) > 0 && !o.resume:
+	case !o.resume && slices.ContainsFunc(files, func(f os.DirEntry) bool { return run.Begun(filepath.Join(o.run, f.Name())) }):
 		return "", fmt.Errorf("--run %s: it holds runs already; --resume goes on with them, or choose another directory", o.run)
 	}
 	return o.run, nil

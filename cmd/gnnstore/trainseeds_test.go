@@ -52,6 +52,11 @@ func TestTrainSeeds(t *testing.T) {
 	require.Contains(t, stderr, "seed 1 failed: ")
 	require.Contains(t, stderr, "all 2 runs failed; see gnnstore runs bad")
 
+	// A dataset that cannot be opened leaves nothing behind.
+	_, stderr = run(1, "train", "edges.csv", "--seeds", "2", "--run", "later")
+	require.Contains(t, stderr, "edges.csv: a dataset is a directory, and this is a file")
+	require.NoDirExists(t, "later")
+
 	require.NoError(t, os.WriteFile("file", nil, 0o666))
 	for want, args := range map[string][]string{
 		"--seeds 1: from 2 to 1000; --seed chooses the seed of one run": with("--seeds", "1"),

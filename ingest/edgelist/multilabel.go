@@ -92,7 +92,7 @@ func (n *nodeTable) readClasses(t *table, cells [][]byte, r *nodeRow) (err error
 		r.classes, err = n.multi.lists.Append(r.classes, cell)
 	}
 	if err != nil {
-		return bad(n.label+1, "%w; choose another {label}", err)
+		return bad(n.label+1, "%w; mend it, or choose another {label}", err)
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func (n *nodeTable) readColumns(t *table, cells [][]byte, r *nodeRow) error {
 		if !n.missing(cell) {
 			in, ok := ingest.MaskOf(cell)
 			if !ok {
-				return bad(i+1, "%q in a column of zeros and ones, which {label} makes a class each; choose other columns with {label}", lines.Clip(cell))
+				return bad(i+1, "%q is neither 0 nor 1; mend it, or choose other columns with {label}", lines.Clip(cell))
 			}
 			if class = 0; in {
 				class = 1
@@ -133,18 +133,28 @@ func single(classes []int32) (class int32, ok bool) {
 	return class, true
 }
 
-// settleClasses makes classes of what was learnt. labelled is the number of nodes with labels.
+// settleClasses names the classes. labelled is the number of nodes with labels.
 func (n *nodeTable) settleClasses(labelled int) error {
 	if n.multi.lists == nil {
 		n.names = n.multi.names
 		return nil
 	}
 	err := n.multi.lists.Settle()
-	if n.names = n.multi.lists.Names(); err == nil && (labelled == 0 || len(n.names) == 0) {
+	switch n.names = n.multi.lists.Names(); {
+	case err != nil:
+	case labelled == 0 || len(n.names) == 0:
 		err = errors.New("no node has a label")
+	case !n.multi.lists.Listed() && n.multi.known == nil && isBits(n.names):
+		return fmt.Errorf("%s: column %s has zeros and ones and no lists: name such a column for each label, {label} A,B,C", n.path,
+			lines.ClipText(n.labelled))
 	}
 	if err != nil {
 		return fmt.Errorf("%s: column %s: %w; choose another {label}", n.path, lines.ClipText(n.labelled), err)
 	}
 	return nil
+}
+
+// isBits reports whether all names are 0 or 1.
+func isBits(names []string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool { return name != "0" && name != "1" })
 }

@@ -55,7 +55,7 @@ func TestMultiLabel(t *testing.T) {
 // TestMultiLabelRefused asks about lists, and refuses what are none.
 func TestMultiLabelRefused(t *testing.T) {
 	var question *ingest.Question
-	for _, cells := range [][]string{{"a", "b", "a|b", "a"}, {"a", "b", `"a, b"`, ""}, {"a", "b", "b;a", "a"}} {
+	for _, cells := range [][]string{{"a", "b", "a|b", "a"}, {"a", "b", `"a, b"`, ""}, {"a", "b", "b;a", "a"}, {"a|b", "b", "a|c", "b"}} {
 		_, err := read(withColumns("l", cells...).write(t), Options{Nodes: "n.csv", Label: "l"})
 		require.True(t, errors.As(err, &question), err)
 		require.ErrorContains(t, err, `several labels of one node? {multi_label} reads each as a class, and {multi_label}=false makes a class of each text`)
@@ -68,10 +68,11 @@ func TestMultiLabelRefused(t *testing.T) {
 		{[]string{"1", "2", "1", "2"}, Options{Label: "a,none", MultiLabel: true}, "{label} none: there is no such column"},
 		{[]string{"1", "2", "1", "2"}, Options{Label: "l,l"}, "{label} l,l: column l is named twice"},
 		{[]string{"1", "2", "1", "2"}, Options{Label: "l,id"}, "column id holds both ids and labels; choose others with {id} and {label}"},
-		{[]string{"1", "0", "2", "0"}, Options{Label: "f,l"}, `line 2, column 2: "0.5" in a column of zeros and ones`},
+		{[]string{"1", "0", "2", "0"}, Options{Label: "f,l"}, `line 2, column 2: "0.5" is neither 0 nor 1; mend it, or choose other columns with {label}`},
 		{[]string{"1.5", "2.5", "1", "2"}, Options{Label: "l:value", MultiLabel: true}, "a node has several classes or a number; choose one of them"},
 		{[]string{"1.5", "2.5", "1", "2"}, Options{Label: "none", MultiLabel: true}, "{multi_label}: there is no column of labels; name one with {label}"},
 		{[]string{"[[1]]", "a", "b", "c"}, Options{Label: "l", MultiLabel: true}, "line 2, column 3: a list of labels has '[' in it"},
+		{[]string{"1", "0", "", "1"}, Options{Label: "l", MultiLabel: true}, "column l has zeros and ones and no lists: name such a column for each label, {label} A,B,C"},
 		{[]string{"", "", "[]", ""}, Options{Label: "l", MultiLabel: true}, "column l: no node has a label; choose another {label}"},
 	} {
 		c.o.Nodes = "n.csv"

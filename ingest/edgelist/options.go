@@ -47,7 +47,7 @@ type Options struct {
 	// MultiLabel: nodes have any number of classes. The column Label lists them, as in a|b or [a,
 	// b], or Label names a column of zeros and ones for each class, A,B,C. Such columns are one
 	// class a node without MultiLabel if each row has exactly one 1. OneLabel makes a class of each
-	// list. Without both, a column of lists is asked about.
+	// list. Without both, Schema asks about a column that looks like lists: see ingest.ListsLabels.
 	MultiLabel, OneLabel bool
 	// Columns are the columns of the table of nodes that are features. Default all others of
 	// numbers, or none beside Features.
@@ -133,6 +133,7 @@ func (o *Options) Validate() error {
 		for _, flag := range []struct{ name, value string }{
 			{partFlag, part}, {"{missing_words}", strings.Join(o.MissingWords, ",")}, {"{id}", o.ID},
 			{"{label}", o.Label}, {"{feature_columns}", strings.Join(o.Columns, ",")},
+			{"{multi_label}", map[bool]string{true: "given"}[o.MultiLabel || o.OneLabel]},
 		} {
 			if flag.value != "" {
 				errs = append(errs, fmt.Errorf("%s: it names a column of the table of nodes; say which file that is with {nodes}",

@@ -60,7 +60,7 @@ func (t *table) appendCell(dst []float32, cells [][]byte, column, width int, rem
 	before := len(dst)
 	dst, err := t.numerals.AppendVector(dst, cell)
 	if err != nil {
-		return dst, bad(column+1, "%w; %s", err, remedy)
+		return dst, bad(column+1, "%w; mend it, or %s", err, remedy)
 	}
 	if n := len(dst) - before; n != width {
 		return dst, bad(column+1, "a vector of %d, and most cells of %s have %d numbers; vectors are of one length, so mend it, or %s", n, t.title(column), width, remedy)
@@ -68,7 +68,7 @@ func (t *table) appendCell(dst []float32, cells [][]byte, column, width int, rem
 	return dst, nil
 }
 
-// sum adds widths up.
+// sum returns the sum of widths.
 func sum(widths []int) (n int) {
 	for _, w := range widths {
 		n += w

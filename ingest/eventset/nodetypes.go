@@ -165,7 +165,7 @@ func (n *nodeTypes) columns() []store.Encoding {
 	}}
 }
 
-// notes returns what the reader made of the table, a sentence each.
+// notes returns remarks on the table, a sentence each.
 func (n *nodeTypes) notes() []string {
 	notes := []string{n.path + ": the type of a node is a column of its features for each type, 1 at nodes of that type; {node_types} none leaves them out"}
 	if n.left > 0 {

@@ -51,7 +51,7 @@ nodes:
     delimiter: ";"
     id: id # unique in the first 40 rows, integers
     features: [price] # columns of numbers
-    # label: COLUMN # that of the classes to predict, if there is one
+    # label: COLUMN # the column of the classes to predict, if there is one
     # not used: vector (text), created (large integers, as ids and times are)
   - type: user
     files: users.csv
@@ -91,7 +91,7 @@ func TestInferLabels(t *testing.T) {
 		{"id,user_class,x,kind", []string{"    # label: user_class # perhaps, by its name and 3 different", "not used: kind (perhaps a label)"}},
 		{"id,label,y,x", []string{"    label: label # by", "not used: y (perhaps a label)"}},
 		{"id,x,genres,c", []string{"    # label: genres # perhaps", "features: [x, c]"}},
-		{"id,x,b,c", []string{"    # label: COLUMN # that of the classes to predict, if there is one\n", "features: [x, b, c]"}},
+		{"id,x,b,c", []string{"    # label: COLUMN # the column of the classes to predict, if there is one\n", "features: [x, b, c]"}},
 	} {
 		var b strings.Builder
 		b.WriteString(c.header + "\n")

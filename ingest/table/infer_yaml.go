@@ -225,7 +225,7 @@ func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed) {
 	switch {
 	case label == nil && len(n.joins) > 0:
 	case label == nil && len(n.columns) > 1:
-		b.WriteString("    # label: COLUMN # that of the classes to predict, if there is one\n")
+		b.WriteString("    # label: COLUMN # the column of the classes to predict, if there is one\n")
 	case label == nil:
 	case label.is(labelNames...):
 		fmt.Fprintf(b, "    label: %s # by its name\n", quote(label.key()))

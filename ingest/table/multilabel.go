@@ -71,14 +71,14 @@ func (d *document) multiLabel(o *object, e *nodes) (m multiLabel) {
 	return m
 }
 
-// begin forgets what was learnt.
+// begin forgets the classes of the last reading.
 func (m *multiLabel) begin() {
 	if m.lists.set() {
 		m.classes = ingest.NewLabelLists(m.known)
 	}
 }
 
-// settle makes classes of what was learnt.
+// settle names the classes.
 func (m *multiLabel) settle(n *nodes) error {
 	if !m.lists.set() {
 		return nil
@@ -99,7 +99,7 @@ func (m *multiLabel) read(dst []int32, cells []value, learning bool) ([]int32, e
 	if m.lists.set() {
 		dst, err := m.readList(dst, &cells[0], learning)
 		if err != nil {
-			return dst, &rowError{m.lists.text, err}
+			return dst, &rowError{m.lists.text, fmt.Errorf("%w; mend it", err)}
 		}
 		return dst, nil
 	}
@@ -110,7 +110,7 @@ func (m *multiLabel) read(dst []int32, cells []value, learning bool) ([]int32, e
 			text := textOf(v, buf[:0])
 			in, ok := ingest.MaskOf(text)
 			if !ok {
-				err := fmt.Errorf("%q in a column of zeros and ones, which labels makes a class", lines.ClipText(string(text)))
+				err := fmt.Errorf("%q is neither 0 nor 1; mend it, or choose other columns for labels", lines.ClipText(string(text)))
 				return dst, &rowError{c.text, err}
 			}
 			if class = 0; in {

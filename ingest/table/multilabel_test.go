@@ -49,7 +49,7 @@ func TestMultiLabelRefused(t *testing.T) {
 	for _, c := range [][3]string{
 		{"labels: l", "id,l\n0,\n", "labels: column l: no node of type a has one"},
 		{"labels: l", "id,l\n0,['a]\n", "n.csv: line 2: column l: a list has the quote ' without its end"},
-		{"labels: [l, m]", "id,l,m\n0,1,2\n", `n.csv: line 2: column m: "2" in a column of zeros and ones, which labels makes a class`},
+		{"labels: [l, m]", "id,l,m\n0,1,2\n", `n.csv: line 2: column m: "2" is neither 0 nor 1; mend it, or choose other columns for labels`},
 		{"labels: [l]", "id,l,m\n0,1,2\n", "labels: name a column whose cells list labels, or two columns of zeros and ones or more"},
 		{"labels: [l, l]", "id,l,m\n0,1,2\n", "labels: l is there twice"},
 		{"labels: l, label: m", "id,l,m\n0,1,2\n", "labels beside label or value: nodes of type a learn one of them"},

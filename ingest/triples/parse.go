@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -92,6 +93,10 @@ func (p *parser) statement(line []byte) (*triple, error) {
 		}
 		if err == nil && i == 1 && bytes.HasPrefix(*term, []byte("_:")) {
 			err = fmt.Errorf("%s is a blank node, which is no predicate", lines.Clip(*term))
+		}
+		if turtle := []string{"@prefix", "@base", "PREFIX", "BASE"}; err != nil && i == 0 &&
+			slices.ContainsFunc(turtle, func(word string) bool { return bytes.HasPrefix(line, []byte(word)) }) {
+			return nil, p.in.Errorf("%q is Turtle's; rename the file to end in .ttl", lines.Clip(line))
 		}
 		if err != nil {
 			return nil, p.in.Errorf("%s: %w; a line is a subject, a predicate, an object and a full stop, as in <a> <b> \"c\" .",

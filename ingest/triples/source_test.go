@@ -198,6 +198,7 @@ func TestRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"<a> <b> <c>":                      "line 1: no full stop behind the object",
 		"<a> <b> <c> <g> .":                "line 1: no full stop behind the object, but the name of a graph, as N-Quads have it; rename the file to end in .nq",
+		"@prefix e: <http://e/> .":         "line 1: \"@prefix e: <http://e/> .\" is Turtle's; rename the file to end in .ttl",
 		"<a> <b> <c> . <d>":                "follows the full stop",
 		"<a> <b> <c> .\n<a> \"b\" <c> .":   "line 2: predicate: \"b\" is a literal, which is an object only",
 		"<a> _:b <c> .":                    "predicate: _:b is a blank node",

@@ -350,6 +350,8 @@ func (t *turtle) after(c byte) error {
 		}
 	case b.kind == '[':
 		return fmt.Errorf("%q follows an object; a comma, a semicolon or ] does", rune(c))
+	case c == '<' || c == '_':
+		return fmt.Errorf("%q follows an object; if it is the name of a graph, as N-Quads have it, rename the file to end in .nq", rune(c))
 	default:
 		return fmt.Errorf("%q follows an object; a comma, a semicolon or a full stop does", rune(c))
 	}
@@ -664,7 +666,7 @@ func appendEscaped(text []byte, r rune) []byte {
 }
 
 func tooLong(what string, most int) error {
-	return fmt.Errorf("%s of more than %d bytes; is what ends it missing?", what, most)
+	return fmt.Errorf("%s of more than %d bytes; is its end missing?", what, most)
 }
 
 // cutShort words the end of a file within a statement.

@@ -105,6 +105,7 @@ func TestTurtleRefused(t *testing.T) {
 		p + ":a _:p :b .":                   "the predicate is the blank node _:p; predicates are IRIs",
 		p + ":a :p :b :c .":                 "':' follows an object; a comma, a semicolon or a full stop does",
 		p + ":a :p [ :p :b . ] .":           "'.' follows an object; a comma, a semicolon or ] does",
+		"<a> <p> <b> <g> .":                 "'<' follows an object; if it is the name of a graph, as N-Quads have it, rename the file to end in .nq",
 		p + ":a :p :b ] .":                  "']' follows an object",
 		p + ":a .":                          `'.' begins no term`,
 		p + "[] .":                          `'.' begins no term`,
