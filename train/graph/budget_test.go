@@ -74,3 +74,20 @@ func TestAnyBudget(t *testing.T) {
 		sameWork(rt, wants[way+r.Evaluation.Method], r, "%+v", o)
 	})
 }
+
+// TestLeastWithReport: the least memory that an error names has room for the report that the run
+// keeps with that memory. A report of 4,000 nodes and 120 classes takes up to 4 MiB.
+func TestLeastWithReport(t *testing.T) {
+	ds := open(t, storetest.Communities(12000, 120, 4, 8, 2))
+	for _, method := range []string{"full", "sampled"} {
+		o := small()
+		o.Epochs, o.MemoryBytes = 1, 1
+		if o.EvalBytes = 1 << 30; method == "sampled" {
+			o.EvalBytes = 0
+		}
+		_, err := Run(t.Context(), ds, in(filepath.Join(t.TempDir(), "run")), o, "test", run.Hooks{})
+		o.MemoryBytes = leastIn(t, err)
+		_, err = Run(t.Context(), ds, in(filepath.Join(t.TempDir(), "run")), o, "test", run.Hooks{})
+		require.NoError(t, err, method)
+	}
+}

@@ -501,7 +501,7 @@ func (c *core) measureFirst(ctx context.Context, taken *kernels.Use) (*sample.Ba
 	taken.Host, taken.Device = taken.Host+after.Host-before.Host, taken.Device+after.Device-before.Device
 	m := tiers.Measure{
 		Batch: &drawn, Step: taken.Host + c.step.LabelBytes() + c.haloBytes(b), OnDevice: c.onDevice + taken.Device,
-		Beside: c.besideTiers(), Kept: c.task.KeptBytes(), History: c.reuse.memory(), Slots: c.reuse.slotBytes(), Evaluation: min(c.EvalBytes, c.eval.HiddenBytes()),
+		Beside: c.besideTiers(), Report: c.reportBytes, Kept: c.task.KeptBytes(), History: c.reuse.memory(), Slots: c.reuse.slotBytes(), Evaluation: min(c.EvalBytes, c.eval.HiddenBytes()),
 	}
 	changed, err := c.keepRest(ctx, m)
 	if err == nil && changed {
@@ -570,6 +570,15 @@ func (c *core) batch(ctx context.Context, step int) (b *sample.Batch, err error)
 		err = draw()
 	}
 	return b, err
+}
+
+// reportBytes returns the bytes of a report in a process that may take total bytes; 0 for tasks
+// without reports.
+func (c *core) reportBytes(total int64) int64 {
+	if t, ok := c.task.(interface{ ReportBytes(memory int64) int64 }); ok {
+		return t.ReportBytes(total)
+	}
+	return 0
 }
 
 // besideTiers returns the bytes that the tiers and batches do not count: weights with their

@@ -129,5 +129,8 @@ func (c *core) besideRows(total int64) int64 {
 		bytes += c.labels.Bytes()
 	}
 	bytes += c.task.FixedBytes(!c.internal.fixed.unmeasured())
+	if !c.internal.fixed.unmeasured() { // the task knows the memory at hand alone
+		bytes += c.reportBytes(total) - c.reportBytes(c.tiers.Total())
+	}
 	return bytes + c.internal.beside.of(total)
 }

@@ -35,7 +35,9 @@ func (m *sizes) readerBytes(depth int) (n int64) {
 func (c *core) divide() (plan.Demand, plan.Budget, error) {
 	d := c.demand()
 	b, err := d.Split(c.sizes.total, plan.Budget{Topology: plan.Auto, Device: c.Cache.DeviceBytes, Host: c.Cache.HostBytes, Batches: c.BatchBytes})
-	tiers.RaiseLeast(err, c.Cache.Readers, c.sizes.disk.Depth, c.sizes.readerBytes)
+	tiers.RaiseLeast(err, c.sizes.readerBytes(c.sizes.disk.Depth), func(total int64) int64 {
+		return c.sizes.readerBytes(tiers.ReadersWithin(c.Cache.Readers, total))
+	})
 	if err == nil && c.Cache.HostBytes == plan.Auto { // Split counts the drawing of one step of a group, and no spare heap
 		left := b.Total - b.Fixed - b.Step - b.Batches - b.Topology - b.Device - b.Host
 		more := min(left+b.Host, d.Batches.Scratch*int64(b.Group-1)+c.sizes.total/heapPart)

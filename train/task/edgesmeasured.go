@@ -42,18 +42,18 @@ const GivenEdges = 1 << 14
 func (k *Edges) FixedBytes(measures bool) int64 {
 	bytes := 4 * 4 * int64(k.data.GivenDim()) * int64(k.data.GivenAtOnce(GivenEdges))
 	if measures {
-		bytes += k.reportBytes()
+		bytes += k.ReportBytes(k.options.MemoryBytes)
 	}
 	return bytes
 }
 
-// reportBytes returns the memory of a report, which numbers and parts of workers do not have.
-func (k *Edges) reportBytes() int64 {
+// ReportBytes is as for Nodes.
+func (k *Edges) ReportBytes(memory int64) int64 {
 	if k.numbers != nil || k.options.Share != nil {
 		return 0
 	}
 	most := max(k.Count(Valid), k.Count(Test))
-	return metric.ReportBytes(int64(most), len(k.label.Classes), false, k.options.MemoryBytes)
+	return metric.ReportBytes(int64(most), len(k.label.Classes), false, memory)
 }
 
 // edgesAtOnce is the most edges that a measurement computes at once. It computes fewer if much is
@@ -72,7 +72,7 @@ func (k *Edges) Bytes() (n int64) {
 		nodes := int64(k.data.Types[t].Nodes)
 		n += 4*cols*min(nodes, 2*int64(most)) + nodes/4
 	}
-	n += k.reportBytes()
+	n += k.ReportBytes(k.options.MemoryBytes)
 	return n + 8*int64(most) + 4*(3*cols+int64(k.net.Model.EdgeOut+k.data.GivenDim()))*int64(min(most, k.data.GivenAtOnce(edgesAtOnce)))
 }
 

@@ -390,16 +390,17 @@ func (k *Nodes) Examples() string { return "nodes" }
 func (k *Nodes) Limit(int) error { return nil }
 
 // Bytes returns the memory of a report: nodes are measured as their rows are computed.
-func (k *Nodes) Bytes() int64 {
-	if !k.reports() {
+func (k *Nodes) Bytes() int64 { return k.ReportBytes(k.options.MemoryBytes) }
+
+// ReportBytes returns the memory of a report in a process that may take memory bytes. Numbers and
+// parts of workers have no reports.
+func (k *Nodes) ReportBytes(memory int64) int64 {
+	if k.numbers != nil || k.options.Share != nil {
 		return 0
 	}
 	most := int64(max(len(k.data.Valid), len(k.data.Test)))
-	return metric.ReportBytes(most, k.data.Labels.Classes(), k.multi, k.options.MemoryBytes)
+	return metric.ReportBytes(most, k.data.Labels.Classes(), k.multi, memory)
 }
-
-// reports reports whether measurements can have reports: numbers and parts of workers have none.
-func (k *Nodes) reports() bool { return k.numbers == nil && k.options.Share == nil }
 
 // FixedBytes returns the memory of a report if measures is set.
 func (k *Nodes) FixedBytes(measures bool) int64 {

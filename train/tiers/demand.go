@@ -23,6 +23,9 @@ type Measure struct {
 	OnDevice int64
 	// Beside is the bytes that a run takes beside its tiers: weights, evaluation.
 	Beside int64
+	// Report returns the bytes of Beside that a report takes in a process that may take total
+	// bytes. It is nil if there is no report.
+	Report func(total int64) int64
 	// History is the bytes of the hidden rows of earlier steps. Slots of them have room in the
 	// device region: see device.SlotsSize.
 	History, Slots int64
@@ -31,6 +34,13 @@ type Measure struct {
 	// Evaluation is the bytes of hidden rows of evaluation, which are on a device with memory of
 	// its own.
 	Evaluation int64
+}
+
+func (m *Measure) reportWithin(total int64) int64 {
+	if m.Report == nil {
+		return 0
+	}
+	return m.Report(total)
 }
 
 // demand returns what each part of the run needs. Rows has an entry for each stack. Lists has one

@@ -115,16 +115,16 @@ func ReadersWithin(asked int, total int64) int {
 // Total returns the bytes that the process may take in all.
 func (t *Tiers) Total() int64 { return t.total }
 
-// RaiseLeast raises the least memory that err names, if it is a *[plan.NotEnough]. That least
-// was computed with readers of this depth, whose buffers take bytes(depth). With more memory,
-// readers may be deeper and their buffers larger.
-func RaiseLeast(err error, asked, depth int, bytes func(depth int) int64) {
+// RaiseLeast raises the least memory that err names, if it is a *[plan.NotEnough]. Some parts, such
+// as the buffers of readers, grow with the memory: they take bytes(total) within total. The least
+// was computed with had bytes of them.
+func RaiseLeast(err error, had int64, bytes func(total int64) int64) {
 	var short *plan.NotEnough
 	if !errors.As(err, &short) {
 		return
 	}
-	for had := bytes(depth); ; {
-		need := bytes(ReadersWithin(asked, short.Least.Total+1<<20)) // the message rounds the least up to whole MiB
+	for {
+		need := bytes(short.Least.Total + 1<<20) // the message rounds the least up to whole MiB
 		if need <= had {
 			return
 		}

@@ -297,7 +297,9 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 	if short := (*plan.NotEnough)(nil); errors.As(err, &short) {
 		short.Workers = t.hosted()
 	}
-	RaiseLeast(err, t.Cache.Readers, t.Disk.Depth, func(depth int) int64 { return readerBytes(d, depth) })
+	RaiseLeast(err, readerBytes(d, t.Disk.Depth)+m.reportWithin(t.total), func(total int64) int64 {
+		return readerBytes(d, ReadersWithin(t.Cache.Readers, total)) + m.reportWithin(total)
+	})
 	if limit, _, limited := kernels.AddressSpace(); err != nil && limited && t.MemoryBytes == 0 {
 		err = fmt.Errorf("%w; ulimit -v allows %s of address space, raise it", err, kernels.FormatBytes(limit))
 	}
