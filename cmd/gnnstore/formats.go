@@ -142,6 +142,7 @@ type sourceOptions struct {
 	nodeCount    int64  // of csv, events and arrays
 	timeScale    string // of streams
 	multiLabel   bool   // of csv and arrays
+	oneLabel     bool   // --multi-label=false
 	made         bool   // features of events are
 	nodeTypes    string // of tgb
 	missingTypes string // Missing of tgb
@@ -154,7 +155,11 @@ func (o *sourceOptions) validate(format string, b *buildOptions) error {
 	o.memory, o.arrays.Memory, o.ogb.Memory, o.mag240m.Memory = b.Memory, b.Memory, b.Memory, b.Memory
 	o.triples.Memory, o.csv.Memory = b.Memory, b.Memory
 	o.csv.Like, o.triples.Like = o.like, o.like
-	o.csv.MultiLabel, o.arrays.MultiLabel = o.multiLabel, o.multiLabel
+	if slices.Contains([]string{"npy", "npz", "pt"}, format) {
+		o.arrays.MultiLabel = o.multiLabel
+	} else {
+		o.csv.MultiLabel, o.csv.OneLabel = o.multiLabel, o.oneLabel
+	}
 	if format == "triples" {
 		o.triples.Columns, o.csv.Ends = o.csv.Ends, nil
 		o.triples.Encoding, o.csv.Encoding = o.csv.Encoding, ""

@@ -94,7 +94,7 @@ func newIngest() *cobra.Command {
 				return misuse(err)
 			}
 			o.complete(given.Given)
-			o.source.csv.OneLabel = given.Given("multi_label") && !o.source.multiLabel
+			o.source.oneLabel = given.Given("multi_label") && !o.source.multiLabel
 			if o.source.likePath != "" {
 				if o.source.like, err = likeOf(o.source.likePath); err != nil {
 					return err

@@ -52,7 +52,8 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	}
 	if quiet := new(quietError); !errors.As(err, &quiet) {
 		message := withFlags(oneLine(err))
-		if errors.Is(err, context.Canceled) && ctx.Err() != nil { // the message may say what was kept
+		// The rest of the message stays, since it may name the checkpoint that was kept.
+		if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 			message = strings.ReplaceAll(message, context.Canceled.Error(), "interrupted")
 		}
 		log.fail(stderr, message+placeAdvice(err)+nearPath(message, cmd.Flags().Args()))

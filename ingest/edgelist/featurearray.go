@@ -54,7 +54,7 @@ func (s *Source) openArray() error {
 
 // renamed adds a remedy to the error of a map of features that is an array under another name.
 func renamed(path string, err error) error {
-	f, opened := store.OpenFile(path) // no pipe
+	f, opened := store.OpenFile(path) // which refuses pipes
 	if opened != nil {
 		return err
 	}
@@ -156,7 +156,10 @@ func (s *Source) orderByID(ctx context.Context, rows int64) error {
 		order[i] = arrays.NoRow
 	}
 	err := s.eachTableID(ctx, func(row, id int64) error {
-		if id-first >= rows || order[id-first] != arrays.NoRow {
+		switch {
+		case id < first || id-first >= rows:
+			return fmt.Errorf("%s: the id %d is new; the file changed while it was read", s.o.Nodes, id)
+		case order[id-first] != arrays.NoRow:
 			return fmt.Errorf("%s: the id %d is there twice", s.o.Nodes, id)
 		}
 		order[id-first] = uint32(row)

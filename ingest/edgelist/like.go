@@ -73,6 +73,11 @@ func (o *Options) followKept(of *store.RelationEncoding) {
 // no labels, or if the table lacks the column.
 func (n *nodeTable) followLabel(t *table, o *Options) (label string, none bool) {
 	of, err := o.Like.Label("node", "label")
+	if err == nil && of != nil && of.Multi {
+		if n.multi.wanted = true; len(of.ClassNames) > 0 {
+			n.multi.known = ingest.KnownCategory(of.ClassNames, o.Like.ClassText())
+		}
+	}
 	switch {
 	case o.Label != "" || err != nil:
 		return o.Label, false
@@ -80,9 +85,6 @@ func (n *nodeTable) followLabel(t *table, o *Options) (label string, none bool) 
 		return "", true
 	case of.From == "":
 		return "", false
-	}
-	if n.multi.wanted = n.multi.wanted || of.Multi; of.Multi && len(of.ClassNames) > 0 {
-		n.multi.known = ingest.KnownCategory(of.ClassNames, o.Like.ClassText())
 	}
 	lacks := slices.ContainsFunc(of.ClassNames, func(name string) bool { return !t.named(name) })
 	if strings.Join(of.ClassNames, ",") == of.From && len(of.ClassNames) > 1 && !lacks {

@@ -17,7 +17,7 @@ type multiLabel struct {
 	columns []int              // of zeros and ones; nil: the labels are no such columns
 	names   []string           // of columns
 	oneHot  bool               // each row of columns has exactly one 1, so a node has one class
-	wanted  bool               // {multi_label}, or the dataset that is followed has several classes a node
+	wanted  bool               // Options.MultiLabel, or Options.Like has such labels
 	known   *ingest.Category   // classes of lists that are known beforehand; nil: they are learnt
 }
 
@@ -46,6 +46,20 @@ func (n *nodeTable) severalColumns(t *table, label string) (found bool, err erro
 	}
 	n.label = n.multi.columns[0]
 	return true, nil
+}
+
+// chooseLists takes the column of labels for lists, if nodes are to have any number of classes.
+func (n *nodeTable) chooseLists(o *Options) error {
+	switch {
+	case n.multi.columns != nil || !n.multi.wanted:
+	case n.label < 0 && o.MultiLabel:
+		return fmt.Errorf("%s: {multi_label}: there is no column of labels; name one with {label}", n.path)
+	case n.values:
+		return fmt.Errorf("%s: {label} %s: a node has several classes or a number; leave {multi_label} or %s out", n.path, o.Label, valueLabel)
+	case n.label >= 0:
+		n.multi.lists = ingest.NewLabelLists(n.multi.known)
+	}
+	return nil
 }
 
 // labelColumns returns the columns of the label.

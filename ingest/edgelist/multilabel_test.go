@@ -69,7 +69,7 @@ func TestMultiLabelRefused(t *testing.T) {
 		{[]string{"1", "2", "1", "2"}, Options{Label: "l,l"}, "{label} l,l: column l is named twice"},
 		{[]string{"1", "2", "1", "2"}, Options{Label: "l,id"}, "column id holds both ids and labels; choose others with {id} and {label}"},
 		{[]string{"1", "0", "2", "0"}, Options{Label: "f,l"}, `line 2, column 2: "0.5" is neither 0 nor 1; mend it, or choose other columns with {label}`},
-		{[]string{"1.5", "2.5", "1", "2"}, Options{Label: "l:value", MultiLabel: true}, "a node has several classes or a number; choose one of them"},
+		{[]string{"1.5", "2.5", "1", "2"}, Options{Label: "l:value", MultiLabel: true}, "{label} l:value: a node has several classes or a number; leave {multi_label} or :value out"},
 		{[]string{"1.5", "2.5", "1", "2"}, Options{Label: "none", MultiLabel: true}, "{multi_label}: there is no column of labels; name one with {label}"},
 		{[]string{"[[1]]", "a", "b", "c"}, Options{Label: "l", MultiLabel: true}, "line 2, column 3: a list of labels has '[' in it"},
 		{[]string{"1", "0", "", "1"}, Options{Label: "l", MultiLabel: true}, "column l has zeros and ones and no lists: name such a column for each label, {label} A,B,C"},
@@ -102,8 +102,10 @@ func TestMultiLabelFollowed(t *testing.T) {
 	for _, c := range []struct {
 		f    files
 		of   store.LabelEncoding
-		want []int32
+		want []int32 // nil: there are no labels
 	}{
+		{withColumns("other", "x", "y", "z", "x"), lists, nil},
+		{withColumns("spy,war", "0,1", "1,0", "1,1", "0,0"), columns, nil},
 		{withColumns("topics", "spy", "spy", "love", ""), lists, []int32{0, 1, 0, 0, 1, 0, 1, 0, 0, -1, -1, -1}},
 		{withColumns("spy,war,love", "1,0,0", "0,1,0", "0,1,0", ",,"), columns, []int32{0, 0, 1, 1, 0, 0, 1, 0, 0, -1, -1, -1}},
 		{withColumns("spy,war,love", "1,0,0", "0,1,0", "0,1,0", ",,"), one, []int32{2, 0, 0, -1}},
@@ -115,12 +117,25 @@ func TestMultiLabelFollowed(t *testing.T) {
 		defer s.Close()
 		g, err := sourcetest.Read(ingest.Follow(s, dir+"/edges.csv", l))
 		require.NoError(t, err)
+		if c.want == nil {
+			require.Empty(t, g.Schema.Labels)
+			continue
+		}
 		require.Equal(t, c.of.ClassNames, g.Schema.Labels[0].ClassNames)
 		require.Equal(t, c.want, g.Labels[0])
 	}
-	dir := withColumns("topics", "spy", "spies", "love", "").write(t)
+	// A label that the user names has the classes of the other dataset as well.
+	dir := withColumns("topics", "spy", "spy", "love", "").write(t)
 	l := like(lists)
-	s, err := Open(dir+"/edges.csv", Options{Nodes: dir + "/n.csv", Like: l})
+	s, err := Open(dir+"/edges.csv", Options{Nodes: dir + "/n.csv", Label: "topics", Like: l})
+	require.NoError(t, err)
+	defer s.Close()
+	g, err := sourcetest.Read(ingest.Follow(s, dir+"/edges.csv", l))
+	require.NoError(t, err)
+	require.Equal(t, []int32{0, 1, 0, 0, 1, 0, 1, 0, 0, -1, -1, -1}, g.Labels[0])
+
+	dir = withColumns("topics", "spy", "spies", "love", "").write(t)
+	s, err = Open(dir+"/edges.csv", Options{Nodes: dir + "/n.csv", Like: l})
 	require.NoError(t, err)
 	defer s.Close()
 	_, err = sourcetest.Read(ingest.Follow(s, dir+"/edges.csv", l))

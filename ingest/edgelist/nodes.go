@@ -115,16 +115,7 @@ func openNodes(o *Options, f form, made *Made) (*nodeTable, error) {
 		n.titles = append(n.titles, t.name(i))
 	}
 	n.labelled = n.labelledBy(t)
-	if n.multi.wanted && n.multi.columns == nil {
-		switch {
-		case n.label < 0:
-			return nil, fmt.Errorf("%s: {multi_label}: there is no column of labels; name one with {label}", n.path)
-		case n.values:
-			return nil, fmt.Errorf("%s: {multi_label} and {label} %s: a node has several classes or a number; choose one of them", n.path, o.Label)
-		}
-		n.multi.lists = ingest.NewLabelLists(n.multi.known)
-	}
-	return n, nil
+	return n, n.chooseLists(o)
 }
 
 func (n *nodeTable) open() (*table, error) {

@@ -112,8 +112,8 @@ func (e Encoding) refuse(name string, head []byte) error {
 	return nil
 }
 
-// checkText notes whether new text, the end of the buffer, is UTF-8. The bytes of a character that
-// the read cut off are looked at with the next read.
+// checkText checks that the bytes of the last read are UTF-8. If the read cut off a character, its
+// bytes are checked with the next read.
 func (s *Scanner) checkText(read int) {
 	text := s.buf[s.end-read-s.cut : s.end]
 	s.cut = 0

@@ -34,8 +34,8 @@ type Scanner struct {
 	made   bool  // r converts another format to text
 	zero   bool  // a zero byte was read
 	utf8   bool  // text must be UTF-8
-	odd    bool  // some text that was read is not
-	cut    int   // bytes at the end of what is read that begin a character
+	odd    bool  // some text is not UTF-8
+	cut    int   // bytes of a character that the last read cut off
 	lossy  bool  // r decodes text, and writes U+FFFD for what it cannot decode
 	lone   bool  // a CR without an LF was read
 	line   int64 // number of the line read last, from 1
