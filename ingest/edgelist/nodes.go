@@ -3,7 +3,6 @@ package edgelist
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -286,61 +285,33 @@ func (n *nodeTable) skip(t *table, columns []int, why string) {
 	}
 }
 
-// numbers are the columns that hold a number or a vector in some of the first rows, and nothing
-// else in any. Those among them with integers that float32 cannot tell from their neighbours are
-// ids. A bracket in such a column that is no vector is an error of its row. If a column holds
-// nothing but such brackets, a note has the fault of the first.
+// numbers returns the columns that hold numbers or vectors in the first rows and nothing else.
+// Those with integers that float32 cannot tell from their neighbours are ids. noted are columns of
+// vectors that are no features; a note gives the reason.
 func (n *nodeTable) numbers(t *table, columns []int) (numbers, ids, noted []int, err error) {
-	some, large, broken, ragged := map[int]bool{}, map[int]bool{}, map[int]error{}, map[int]map[int]int{}
-	var vector []float32
-	_, err = t.sample(sampleRows, func(cells [][]byte) {
-		columns = slices.DeleteFunc(slices.Clone(columns), func(i int) bool {
-			if i >= len(cells) || n.missing(cells[i]) {
-				return false
-			}
-			if t.numerals.IsVector(cells[i]) {
-				var err error
-				if vector, err = t.numerals.AppendVector(vector[:0], cells[i]); err != nil {
-					broken[i] = cmp.Or(broken[i], err)
-					return !looksNumeric(cells[i])
-				}
-				if some[i] = true; ragged[i] == nil {
-					ragged[i] = map[int]int{}
-				}
-				ragged[i][len(vector)]++
-				return false
-			}
-			_, err := t.numerals.Float(cells[i], 32)
-			some[i] = some[i] || err == nil
-			v, whole := t.numerals.Integer(cells[i])
-			large[i] = large[i] || whole && (v > 1<<24 || v < -1<<24)
-			return err != nil && !isRange(err)
-		})
-	})
-	for i, widths := range ragged {
-		most, all := 0, 0
-		for _, count := range widths {
-			most, all = max(most, count), all+count
-		}
-		if 2*most <= all && len(widths) > 1 { // lists of something, which have no one length
-			some[i], broken[i] = false, cmp.Or(broken[i], errRagged)
-		}
+	samples, _, err := t.sampleFeatures(columns, n.missing)
+	if err != nil {
+		return nil, nil, nil, err
 	}
-	for _, i := range columns {
+	for k, i := range columns {
+		s := &samples[k]
+		fault := s.broken
+		if s.ragged() {
+			fault = cmp.Or(fault, errRagged)
+		}
 		switch {
-		case large[i]:
+		case s.text:
+		case s.large:
 			ids = append(ids, i)
-		case some[i]:
+		case len(s.widths) > 0 && !s.ragged():
 			numbers = append(numbers, i)
-		case broken[i] != nil:
+		case fault != nil:
 			noted = append(noted, i)
-			n.unread = append(n.unread, fmt.Sprintf("%s: column %s: %v", n.path, lines.ClipText(t.name(i)), broken[i]))
+			n.unread = append(n.unread, fmt.Sprintf("%s: column %s: %v", n.path, lines.ClipText(t.name(i)), fault))
 		}
 	}
-	return numbers, ids, noted, err
+	return numbers, ids, noted, nil
 }
-
-var errRagged = errors.New("its lists have different lengths, so they are no features")
 
 // findUnread notes the columns that hold numbers written in another way, with the option that reads
 // them. It returns the other columns.

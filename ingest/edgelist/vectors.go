@@ -2,6 +2,8 @@ package edgelist
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/lines"
@@ -11,36 +13,82 @@ import (
 // A cell of features is a number or a vector, such as [0.1 0.2]. The vectors of one column have one
 // width, which most of the first rows tell.
 
-// widths samples how many numbers each column holds in a cell; 1 where the first rows do not tell.
-// It returns false if there are no rows.
-func (t *table) widths(columns []int, missing func(cell []byte) bool) (widths []int, rows bool, err error) {
-	votes := make([]map[int]int, len(columns))
-	for k := range votes {
-		votes[k] = map[int]int{}
+// featureSample describes the cells of a column in the first rows.
+type featureSample struct {
+	widths map[int]int // how many cells hold so many numbers
+	text   bool        // some cell is no number, and was not meant as a vector
+	large  bool        // float32 cannot tell some integer from its neighbours
+	broken error       // the fault of the first cell that was meant as a vector and is none
+}
+
+var errRagged = errors.New("its lists have different lengths, so they are no features")
+
+// ragged reports whether the cells are lists without a usual length.
+func (s *featureSample) ragged() bool {
+	all := 0
+	for _, count := range s.widths {
+		all += count
 	}
-	var numbers []float32
-	n, err := t.sample(sampleRows, func(cells [][]byte) {
+	return len(s.widths) > 1 && 2*s.widths[s.width()] <= all
+}
+
+// width returns the width that most cells have, the least of several; 1 if there are no cells.
+func (s *featureSample) width() int {
+	best := 1
+	for width, count := range s.widths {
+		if count > s.widths[best] || count == s.widths[best] && width < best {
+			best = width
+		}
+	}
+	return best
+}
+
+// add looks at a cell that holds a value.
+func (s *featureSample) add(numerals lines.Numerals, cell []byte) {
+	if numerals.IsVector(cell) {
+		vector, err := numerals.AppendVector(nil, cell)
+		if err != nil {
+			s.broken, s.text = cmp.Or(s.broken, err), s.text || !looksNumeric(cell)
+			return
+		}
+		s.widths[len(vector)]++
+		return
+	}
+	if _, err := numerals.Float(cell, 32); err != nil && !isRange(err) {
+		s.text = true
+		return
+	}
+	s.widths[1]++
+	v, whole := numerals.Integer(cell)
+	s.large = s.large || whole && (v > 1<<24 || v < -1<<24)
+}
+
+// sampleFeatures looks at columns in the first rows, and returns the number of these rows.
+func (t *table) sampleFeatures(
+	columns []int, missing func(cell []byte) bool,
+) (samples []featureSample, rows int, err error) {
+	samples = make([]featureSample, len(columns))
+	for k := range samples {
+		samples[k].widths = map[int]int{}
+	}
+	rows, err = t.sample(sampleRows, func(cells [][]byte) {
 		for k, i := range columns {
-			if i >= len(cells) || missing(cells[i]) {
-				continue
-			}
-			if !t.numerals.IsVector(cells[i]) {
-				votes[k][1]++
-			} else if numbers, err = t.numerals.AppendVector(numbers[:0], cells[i]); err == nil {
-				votes[k][len(numbers)]++
+			if i < len(cells) && !missing(cells[i]) {
+				samples[k].add(t.numerals, cells[i])
 			}
 		}
 	})
-	for _, v := range votes {
-		best := 1
-		for width, count := range v {
-			if count > v[best] || count == v[best] && width < best {
-				best = width
-			}
-		}
-		widths = append(widths, best)
+	return samples, rows, err
+}
+
+// widths returns how many numbers a cell of each column holds, by the first rows. It returns false
+// if there are no rows.
+func (t *table) widths(columns []int, missing func(cell []byte) bool) (widths []int, hasRows bool, err error) {
+	samples, rows, err := t.sampleFeatures(columns, missing)
+	for k := range samples {
+		widths = append(widths, samples[k].width())
 	}
-	return widths, n > 0, err
+	return widths, rows > 0, err
 }
 
 // appendCell appends the numbers of a cell of features, which must be width. remedy is said about a
