@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/store"
@@ -113,7 +112,7 @@ func (f *follower) followTables(s *Schema) error {
 		if t := &f.like.Encodings.Tables[i]; !found[t] && t.Made == "" && owners[t.Owner()] {
 			columns, none := "", ""
 			if t.Named() {
-				columns = " with the columns " + NameList(f.like.Columns(t))
+				columns = " with the columns " + lines.List(f.like.Columns(t))
 			}
 			if s.NoFeatures != "" {
 				none = ": " + s.NoFeatures
@@ -138,7 +137,7 @@ func (f *follower) columnsDiffer(there, here *store.TableEncoding, dim int) stri
 	switch {
 	case width != int64(dim) && named:
 		return fmt.Sprintf("has %d columns, %s, and %d there, %s; choose the same columns",
-			dim, NameList(is), width, NameList(was))
+			dim, lines.List(is), width, lines.List(was))
 	case width != int64(dim):
 		return fmt.Sprintf("has %d columns, and %d there; choose the same columns", dim, width)
 	case !named:
@@ -149,7 +148,7 @@ func (f *follower) columnsDiffer(there, here *store.TableEncoding, dim int) stri
 	for i := range min(len(was), len(is)) {
 		if was[i] != is[i] {
 			return fmt.Sprintf("has the columns %s, and they are %s there; choose these, in that order",
-				NameList(is), NameList(was))
+				lines.List(is), lines.List(was))
 		}
 		was, is := there.Columns[i].Unit, here.Columns[i].Unit
 		if was != "" && is != "" && was != is {
@@ -243,20 +242,7 @@ func classList(names []string, classes int64) string {
 	if len(names) == 0 {
 		return fmt.Sprintf("0 to %d", classes-1)
 	}
-	return NameList(names)
-}
-
-// NameList joins the first few names, for a message.
-func NameList(names []string) string {
-	const most = 8
-	var list []string
-	for _, name := range names[:min(len(names), most)] {
-		list = append(list, lines.Clip([]byte(name)))
-	}
-	if len(names) > most {
-		list = append(list, "…")
-	}
-	return strings.Join(list, ", ")
+	return lines.List(names)
 }
 
 // of returns l's class for a class of the source. Classes less than 0 are missing.
@@ -328,7 +314,7 @@ func (f *follower) followRelations(s *Schema) error {
 	for _, r := range given {
 		if r.Stream == nil && f.like.Encodings.Relation(r.Key()) == nil {
 			return f.like.Errorf("%s: relation %s from %s to %s is not there; there are %s; leave its edges out",
-				f.path, r.Name, r.Src, r.Dst, NameList(names))
+				f.path, r.Name, r.Src, r.Dst, lines.List(names))
 		}
 	}
 	for k, of := range known {
@@ -353,7 +339,7 @@ func (f *follower) followRelations(s *Schema) error {
 		}
 	}
 	if absent != nil {
-		f.remark("relations without an edge here, and with some in %s: %s", f.like.Name, NameList(absent))
+		f.remark("relations without an edge here, and with some in %s: %s", f.like.Name, lines.List(absent))
 	}
 	return nil
 }

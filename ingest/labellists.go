@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
 // separators part the labels of a cell. A column uses the first of them that any of its cells has.
@@ -31,9 +33,6 @@ func NewLabelLists(known *Category) *LabelLists {
 
 // Names are the classes, once they are settled.
 func (l *LabelLists) Names() []string { return l.classes.Names }
-
-// Listed reports whether some cell that was learnt had brackets or a separator.
-func (l *LabelLists) Listed() bool { return l.listed || l.separate < len(separators) }
 
 // Learn notes the labels of a cell.
 func (l *LabelLists) Learn(cell []byte) error {
@@ -64,16 +63,35 @@ func (l *LabelLists) known(separator int) bool {
 	})
 }
 
-// Settle puts the classes that were learnt in the order of numbers or of bytes.
+// Settle puts the classes that were learnt in the order of numbers or of bytes. It refuses a column
+// without labels, and one of zeros and ones, which is a class of its own.
 func (l *LabelLists) Settle() error {
 	if l.classes != nil {
 		return nil
 	}
 	l.classes = &l.bySeparate[min(l.separate, len(separators)-1)]
-	if !l.classes.Settle() {
+	switch {
+	case !l.classes.Settle():
 		return fmt.Errorf("more than %d different labels are not classes", MaxClasses)
+	case l.classes.Len() == 0:
+		return errors.New("no node has a label")
+	case !l.listed && l.separate == len(separators) && !slices.ContainsFunc(l.classes.Names, isNoBit):
+		return errors.New("it has zeros and ones and no lists; name such a column for each label, A,B,C")
 	}
 	return nil
+}
+
+func isNoBit(name string) bool { return name != "0" && name != "1" }
+
+// LabelBit reads a cell of zeros and ones: 1 for a node of the class, else 0.
+func LabelBit(cell []byte) (int32, error) {
+	switch in, ok := MaskOf(cell); {
+	case !ok:
+		return 0, fmt.Errorf("%q is neither 0 nor 1; mend it, or choose other columns", lines.Clip(cell))
+	case in:
+		return 1, nil
+	}
+	return 0, nil
 }
 
 // Append appends a 1 for each class of a cell and a 0 for each other class.

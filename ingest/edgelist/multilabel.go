@@ -1,7 +1,6 @@
 package edgelist
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -97,7 +96,7 @@ func (n *nodeTable) readClasses(t *table, cells [][]byte, r *nodeRow) (err error
 	switch missing := n.missing(cell) || len(ingest.LabelText(cell)) == 0; {
 	case n.learning && missing:
 	case n.learning:
-		r.labelled, err = true, n.multi.lists.Learn(cell)
+		err = n.multi.lists.Learn(cell)
 	case missing:
 		for range n.multi.lists.Names() {
 			r.classes = append(r.classes, -1)
@@ -113,7 +112,6 @@ func (n *nodeTable) readClasses(t *table, cells [][]byte, r *nodeRow) (err error
 
 // readColumns reads zeros and ones.
 func (n *nodeTable) readColumns(t *table, cells [][]byte, r *nodeRow) error {
-	r.labelled = false
 	for _, i := range n.multi.columns {
 		cell, err := t.cell(cells, i)
 		if err != nil {
@@ -121,14 +119,9 @@ func (n *nodeTable) readColumns(t *table, cells [][]byte, r *nodeRow) error {
 		}
 		class := int32(-1)
 		if !n.missing(cell) {
-			in, ok := ingest.MaskOf(cell)
-			if !ok {
-				return bad(i+1, "%q is neither 0 nor 1; mend it, or choose other columns with {label}", lines.Clip(cell))
+			if class, err = ingest.LabelBit(cell); err != nil {
+				return bad(i+1, "%w with {label}", err)
 			}
-			if class = 0; in {
-				class = 1
-			}
-			r.labelled = true
 		}
 		r.classes = append(r.classes, class)
 	}
@@ -147,28 +140,15 @@ func single(classes []int32) (class int32, ok bool) {
 	return class, true
 }
 
-// settleClasses names the classes. labelled is the number of nodes with labels.
-func (n *nodeTable) settleClasses(labelled int) error {
+// settleClasses names the classes.
+func (n *nodeTable) settleClasses() error {
 	if n.multi.lists == nil {
 		n.names = n.multi.names
 		return nil
 	}
 	err := n.multi.lists.Settle()
-	switch n.names = n.multi.lists.Names(); {
-	case err != nil:
-	case labelled == 0 || len(n.names) == 0:
-		err = errors.New("no node has a label")
-	case !n.multi.lists.Listed() && n.multi.known == nil && isBits(n.names):
-		return fmt.Errorf("%s: column %s has zeros and ones and no lists: name such a column for each label, {label} A,B,C", n.path,
-			lines.ClipText(n.labelled))
-	}
-	if err != nil {
-		return fmt.Errorf("%s: column %s: %w; choose another {label}", n.path, lines.ClipText(n.labelled), err)
+	if n.names = n.multi.lists.Names(); err != nil {
+		return fmt.Errorf("%s: {label}: column %s: %w", n.path, lines.ClipText(n.labelled), err)
 	}
 	return nil
-}
-
-// isBits reports whether all names are 0 or 1.
-func isBits(names []string) bool {
-	return !slices.ContainsFunc(names, func(name string) bool { return name != "0" && name != "1" })
 }

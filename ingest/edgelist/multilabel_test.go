@@ -72,8 +72,8 @@ func TestMultiLabelRefused(t *testing.T) {
 		{[]string{"1.5", "2.5", "1", "2"}, Options{Label: "l:value", MultiLabel: true}, "{label} l:value: a node has several classes or a number; leave {multi_label} or :value out"},
 		{[]string{"1.5", "2.5", "1", "2"}, Options{Label: "none", MultiLabel: true}, "{multi_label}: there is no column of labels; name one with {label}"},
 		{[]string{"[[1]]", "a", "b", "c"}, Options{Label: "l", MultiLabel: true}, "line 2, column 3: a list of labels has '[' in it"},
-		{[]string{"1", "0", "", "1"}, Options{Label: "l", MultiLabel: true}, "column l has zeros and ones and no lists: name such a column for each label, {label} A,B,C"},
-		{[]string{"", "", "[]", ""}, Options{Label: "l", MultiLabel: true}, "column l: no node has a label; choose another {label}"},
+		{[]string{"1", "0", "", "1"}, Options{Label: "l", MultiLabel: true}, "{label}: column l: it has zeros and ones and no lists; name such a column for each label, A,B,C"},
+		{[]string{"", "", "[]", ""}, Options{Label: "l", MultiLabel: true}, "{label}: column l: no node has a label"},
 	} {
 		c.o.Nodes = "n.csv"
 		f := withColumns("l", c.cells...)

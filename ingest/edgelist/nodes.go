@@ -69,7 +69,6 @@ type nodeRow struct {
 	class    int32   // -1: missing; of labels that are numbers their bits
 	label    []byte  // its cell
 	classes  []int32 // instead of class and label, if the table has several classes a node
-	labelled bool    // some of classes are there
 	features []float32
 	bare     bool // they are missing, and zeros
 	part     int  // of the split, or ingest.NoPart
@@ -427,9 +426,7 @@ func (n *nodeTable) scan(ctx context.Context) error {
 		n.rows++
 		if n.multi.set() {
 			_, one := single(r.classes)
-			if n.multi.oneHot = n.multi.oneHot && one; r.labelled {
-				labelled++
-			}
+			n.multi.oneHot = n.multi.oneHot && one
 			return nil
 		}
 		if n.label < 0 || n.values || n.missing(r.label) {
@@ -458,7 +455,7 @@ func (n *nodeTable) scan(ctx context.Context) error {
 		err = fmt.Errorf("%s: there are no rows in it", n.path)
 	}
 	if err == nil && n.multi.set() {
-		return n.settleClasses(labelled)
+		return n.settleClasses()
 	}
 	if name := ingest.ListsLabels(names); err == nil && name != "" && !n.apart {
 		return n.ask("column %s: is %q several labels of one node? {multi_label} reads each as a class, and {multi_label}=false "+

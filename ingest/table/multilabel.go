@@ -83,11 +83,7 @@ func (m *multiLabel) settle(n *nodes) error {
 	if !m.lists.set() {
 		return nil
 	}
-	err := m.classes.Settle()
-	if err == nil && len(m.names()) == 0 {
-		err = fmt.Errorf("no node of type %s has one", n.name)
-	}
-	if err != nil {
+	if err := m.classes.Settle(); err != nil {
 		return fmt.Errorf("%s: line %d: labels: column %s: %w", n.schema, m.lists.line, lines.ClipText(m.lists.text), err)
 	}
 	return nil
@@ -107,14 +103,9 @@ func (m *multiLabel) read(dst []int32, cells []value, learning bool) ([]int32, e
 	for i, c := range m.columns {
 		class := int32(-1)
 		if v := &cells[i]; !isMissing(v) {
-			text := textOf(v, buf[:0])
-			in, ok := ingest.MaskOf(text)
-			if !ok {
-				err := fmt.Errorf("%q is neither 0 nor 1; mend it, or choose other columns for labels", lines.ClipText(string(text)))
+			var err error
+			if class, err = ingest.LabelBit(textOf(v, buf[:0])); err != nil {
 				return dst, &rowError{c.text, err}
-			}
-			if class = 0; in {
-				class = 1
 			}
 		}
 		if !learning {

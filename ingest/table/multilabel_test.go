@@ -47,9 +47,10 @@ func TestMultiLabelRefused(t *testing.T) {
 		return read(files{"s.yaml": "nodes: [{type: a, files: n.csv, id: id, " + entry + "}]\n" + pairs, "n.csv": text, "e.csv": "x,y\n0,0\n"}.write(t), Options{})
 	}
 	for _, c := range [][3]string{
-		{"labels: l", "id,l\n0,\n", "labels: column l: no node of type a has one"},
+		{"labels: l", "id,l\n0,\n", "labels: column l: no node has a label"},
 		{"labels: l", "id,l\n0,['a]\n", "n.csv: line 2: column l: a list has the quote ' without its end"},
-		{"labels: [l, m]", "id,l,m\n0,1,2\n", `n.csv: line 2: column m: "2" is neither 0 nor 1; mend it, or choose other columns for labels`},
+		{"labels: l", "id,l\n0,1\n1,0\n", "labels: column l: it has zeros and ones and no lists; name such a column for each label, A,B,C"},
+		{"labels: [l, m]", "id,l,m\n0,1,2\n", `n.csv: line 2: column m: "2" is neither 0 nor 1; mend it, or choose other columns`},
 		{"labels: [l]", "id,l,m\n0,1,2\n", "labels: name a column whose cells list labels, or two columns of zeros and ones or more"},
 		{"labels: [l, l]", "id,l,m\n0,1,2\n", "labels: l is there twice"},
 		{"labels: l, label: m", "id,l,m\n0,1,2\n", "labels beside label or value: nodes of type a learn one of them"},

@@ -267,7 +267,7 @@ func (s *Source) followedWords() (words []string, err error) {
 		word, ok := byName[text]
 		if !ok {
 			return nil, s.o.Like.Errorf("%s: relation %q is not there; there are %s; leave its triples out",
-				s.path, lines.Clip([]byte(text)), ingest.NameList(all))
+				s.path, lines.Clip([]byte(text)), lines.List(all))
 		}
 		words = append(words, word)
 	}
