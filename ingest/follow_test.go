@@ -190,7 +190,8 @@ func TestFollowTables(t *testing.T) {
 		return store.NumberColumns(names)
 	}
 	names := func(names ...string) []store.Encoding { return store.NumberColumns(names) }
-	in := func(unit string, all ...string) []store.Encoding { // of the last
+	// in gives the last of the named columns a unit.
+	in := func(unit string, all ...string) []store.Encoding {
 		columns := names(all...)
 		columns[len(columns)-1].Unit = unit
 		return columns

@@ -48,7 +48,7 @@ func TestTextEncodings(t *testing.T) {
 	for name, source := range textSources {
 		format, _, _ := strings.Cut(name, " ")
 		run := func(write func(name, text string) string, args ...string) (seal, said string, code int) {
-			dir := filepath.Join(t.TempDir(), "g") // a name of the dataset
+			dir := filepath.Join(t.TempDir(), "g") // the folder names the dataset
 			require.NoError(t, os.Mkdir(dir, 0o777))
 			for file, text := range source.files {
 				require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(write(file, text)), 0o666))

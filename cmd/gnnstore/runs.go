@@ -44,7 +44,7 @@ type listedRun struct {
 	seed uint64
 }
 
-// seedGroup is runs that differ in nothing but their seed.
+// seedGroup has runs that differ in their seed alone.
 type seedGroup struct {
 	Dataset string            `json:"dataset"`
 	Metric  string            `json:"metric"`

@@ -48,7 +48,7 @@ type nodeTable struct {
 	labelled   string   // title of the column of labels
 	names      []string
 	skipped    []string
-	unread     []string // remedies for columns of numbers that are not read as such
+	unread     []string // notes on columns of numbers that are not read
 
 	text     bool // ids are
 	forgive  *lines.Tolerance

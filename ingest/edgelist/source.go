@@ -25,7 +25,7 @@ type Source struct {
 	left     []string // columns of edges that are passed over
 	kept     []keptColumn
 	edgeDim  int      // columns of edge features
-	edgeCols []string // titles of the columns of the list that hold these
+	edgeCols []string // titles of the columns of edge features
 	edgeWide []int    // numbers in a cell of each, as the first file with rows tells
 	keptCols []string // titles of kept
 	text     bool     // ids are text

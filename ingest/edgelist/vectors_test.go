@@ -12,7 +12,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// TestDecimalComma: the same numbers are the same, however a table writes them.
+// TestDecimalComma: a table gives the same graph with decimal commas as with points.
 func TestDecimalComma(t *testing.T) {
 	plain := files{"edges.csv": "src;dst;w;n\n1;2;0.5;1200\n2;3;1234.5;-7\n", "n.csv": "id;a;b\n1;0.25;1000\n2;-3;12.5\n3;1;0\n"}
 	want, err := read(plain.write(t), Options{Nodes: "n.csv", Weight: "w", EdgeColumns: []string{"n"}})
@@ -58,8 +58,8 @@ func TestDecimalComma(t *testing.T) {
 	}
 }
 
-// TestUnreadNumbers: numbers that are written in another way are told with their column, a cell and
-// a remedy, wherever they are.
+// TestUnreadNumbers: a message about numbers in another way names their column, a cell and a
+// remedy.
 func TestUnreadNumbers(t *testing.T) {
 	const nodes = "id;x;z;price;name\n1;0,5;3;5 %;a\n2;0,7;4;7 %;b\n"
 	g, err := read(files{"edges.csv": edges5, "n.csv": nodes}.write(t), Options{Nodes: "n.csv"})
@@ -145,7 +145,7 @@ func TestVectorCells(t *testing.T) {
 		_, err = read(files{"edges.csv": "src,vec,dst\n1,[1 2],1\n2," + cell + ",1\n3,[3 4],1\n"}.write(t), Options{EdgeFeatures: []string{"vec"}})
 		require.ErrorContains(t, err, want)
 	}
-	// A column of nothing but broken vectors is told, and one of lists of words is text.
+	// A note names a column of broken vectors. A column of lists of words is text.
 	for cell, want := range map[string]string{"[[1 2]]": "n.csv: column vec: \"[[1 2]]\": a list within a list", "[a b]": "", "[1]": "n.csv: column vec: its lists have different lengths"} {
 		g, err := read(files{"edges.csv": "1,2\n", "n.csv": "id,vec\n1," + cell + "\n2," + strings.ReplaceAll(cell, "[1]", "[1 2]") + "\n"}.write(t), Options{Nodes: "n.csv"})
 		require.NoError(t, err)

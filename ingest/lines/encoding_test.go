@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestEncoding: text of every encoding is the same, packed or not.
+// TestEncoding: a text is the same in every encoding, packed or not.
 func TestEncoding(t *testing.T) {
 	const text = "id,name\n1,Zoë Müller\n2,\"50 – 60\"\n3,plain\n"
 	latin := strings.ReplaceAll(text, "–", "-") // Latin-1 has no dash
@@ -60,7 +60,8 @@ func TestEncoding(t *testing.T) {
 	}
 }
 
-// TestEncodingRefused: text of another encoding than was said is refused where it can be told.
+// TestEncodingRefused: text in another encoding than the option names is refused where its bytes
+// show it.
 func TestEncodingRefused(t *testing.T) {
 	for _, c := range []struct{ encoding, text, want string }{
 		{"latin1", "\xef\xbb\xbfa\n", "it begins with the mark of UTF-8; leave {encoding} latin1 out"},
@@ -90,7 +91,7 @@ func TestEncodingRefused(t *testing.T) {
 	}
 }
 
-// TestEncodingCuts: UTF-8 is UTF-8 wherever the reads of a file end, and a byte that is not is
+// TestEncodingCuts: a character that two reads share is read whole. A byte that is not UTF-8 is
 // found in its line.
 func TestEncodingCuts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t")

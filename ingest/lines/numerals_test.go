@@ -50,7 +50,7 @@ func TestNumerals(t *testing.T) {
 	require.EqualValues(t, 1234, n)
 }
 
-// TestNumeralsPrinted: what is written with the marks of a way reads as the number that it was.
+// TestNumeralsPrinted: a number that is written with some marks is read back with them.
 func TestNumeralsPrinted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := rapid.Float64Range(-1e12, 1e12).Draw(t, "v")
@@ -92,7 +92,8 @@ func TestParseNumerals(t *testing.T) {
 	}
 }
 
-// TestSpelling: a column of numbers in another way names the option that reads it, and text none.
+// TestSpelling: for a column of numbers in another way, Spelling names the option that reads them.
+// For text it names none.
 func TestSpelling(t *testing.T) {
 	for _, c := range []struct {
 		n     Numerals

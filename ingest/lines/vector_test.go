@@ -43,8 +43,8 @@ func TestVector(t *testing.T) {
 	}
 }
 
-// FuzzVector: whatever the cell, it has finite numbers, or an error of one line; in a way of
-// writing numbers, what is plain reads as what the way reads.
+// FuzzVector: a cell gives finite numbers, or an error of one line. Plain writes a number so that
+// programs read the same value.
 func FuzzVector(f *testing.F) {
 	for _, cell := range []string{"[0.1 0.2]", "[0,5; 1.000]", "1'234.5", "−5 %", "(1,)", "[[1]]", "$1,000", "1 234,5"} {
 		f.Add([]byte(cell), uint8(0))

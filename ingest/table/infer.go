@@ -156,7 +156,7 @@ func alike(paths []string, text form) (groups [][]string) {
 }
 
 // sniff guesses how to read a file from its name and its first line. The line is a header when none
-// of its cells is a number. Text is written as in another form.
+// of its cells is a number. Numbers and characters are written as in text.
 func sniff(path string, text form) form {
 	f := form{header: true, numerals: text.numerals, encoding: text.encoding}
 	format, known := formatOf(path)
@@ -215,7 +215,7 @@ type inferred struct {
 	rows    int
 	columns []*guessed
 	masks   [3]*guessed // by the names of columns
-	noMask  [3]bool     // such a column holds something else than zeros and ones
+	noMask  [3]bool     // the column holds something else than zeros and ones
 	overlap [3]bool     // some row is in that mask and in the next, the first after the last
 }
 
@@ -272,7 +272,8 @@ func (c *guessed) numeric(rows int) bool {
 	return c.integers+c.floats == rows || c.lists == rows && len(c.widths) == 1
 }
 
-// sampleTable reads the first rows. Text has numerals, or other ones if its columns tell them.
+// sampleTable reads the first rows. If its columns show that the table writes numbers in another
+// way than text has, it reads the rows again in that way.
 func sampleTable(dir string, paths []string, text form) (*inferred, error) {
 	f := sniff(paths[0], text)
 	t, err := sampleForm(dir, paths, f)

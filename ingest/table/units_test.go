@@ -9,7 +9,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// TestUnits: a schema names units of columns, and those that cannot be are refused with their line.
+// TestUnits: a schema names units of columns. What cannot be a unit is refused with its line.
 func TestUnits(t *testing.T) {
 	dir := files{"s.yaml": "nodes: [{type: a, files: n.csv, features: [a, b, c], categorical: [c], " +
 		"units: {a: km/h, b: °C}}]\n" + pairs,
