@@ -13,6 +13,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/topology"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/sample"
 )
 
 var leastPattern = regexp.MustCompile(`^.*\{memory_bytes\} \S+ \S+ is not enough: with this dataset, batch and fanout the least that works is (\d+) MiB \(memory [^\n]*\)$`)
@@ -90,4 +91,19 @@ func TestLeastWithReport(t *testing.T) {
 		_, err = Run(t.Context(), ds, in(filepath.Join(t.TempDir(), "run")), o, "test", run.Hooks{})
 		require.NoError(t, err, method)
 	}
+}
+
+// TestLeastOfWalks: the least memory that an error names has room for the rows that a network of
+// walks keeps while it scores pairs. They take more with more memory.
+func TestLeastOfWalks(t *testing.T) {
+	ds := open(t, linked(24000))
+	o := linkOptions()
+	o.Sampler, o.KeepTargets, o.Hidden, o.Epochs, o.EpochSteps, o.EvalEdges = sample.RW, true, 128, 1, 1, 100
+	dir, _ := runIn(t, ds, o)
+	looked, err := run.Look(dir)
+	require.NoError(t, err)
+	little := NetworkOptions{Use: run.Use{MemoryBytes: 16 << 20}}
+	_, err = OpenNetwork(t.Context(), ds, looked, little, run.Hooks{})
+	little.MemoryBytes = leastIn(t, err)
+	require.NoError(t, network(t, ds, dir, little).Close())
 }

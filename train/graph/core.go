@@ -90,11 +90,11 @@ type task interface {
 	// edges of a part, or with 0 all of them. Nodes are limited by the evaluator.
 	Examples() string
 	Limit(n int) error
-	// Bytes returns the memory of an evaluation beside the rows of nodes. FixedBytes returns the
-	// memory, beside rows, for predicting with a network that learns no more, and if measures is
-	// set, for measuring it as well.
-	Bytes() int64
-	FixedBytes(measures bool) int64
+	// Bytes returns the memory of an evaluation beside the rows of nodes, in a process that may
+	// take memory bytes. FixedBytes returns the memory, beside rows, for predicting with a network
+	// that learns no more, and if measures is set, for measuring it as well.
+	Bytes(memory int64) int64
+	FixedBytes(memory int64, measures bool) int64
 }
 
 // newTask makes the task from the data.
@@ -124,13 +124,13 @@ func (c *core) newTask() (err error) {
 // take ends the report and returns it, or nil if there is none.
 func (c *core) startReport() (take func() *metric.Report) {
 	t, ok := c.task.(interface {
-		StartReport()
+		StartReport(memory int64)
 		TakeReport() *metric.Report
 	})
 	if !ok || c.share() != nil {
 		return func() *metric.Report { return nil }
 	}
-	t.StartReport()
+	t.StartReport(c.tiers.Total())
 	return t.TakeReport
 }
 
@@ -450,12 +450,10 @@ func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 		o := c.eval.Options
 		o.ChunkBytes = leastChunk
 		c.eval = infer.New(c.data, c.step, c.task, o)
-		m.Beside = c.besideTiers()
 		err = c.tiers.Open(ctx, m)
 	}
 	if errors.As(err, &short) && anyEvaluation {
 		c.EvalBytes, c.eval.Bytes = 0, 0
-		m.Beside = c.besideTiers()
 		err = c.tiers.Open(ctx, m)
 	}
 	if err != nil {
@@ -501,7 +499,7 @@ func (c *core) measureFirst(ctx context.Context, taken *kernels.Use) (*sample.Ba
 	taken.Host, taken.Device = taken.Host+after.Host-before.Host, taken.Device+after.Device-before.Device
 	m := tiers.Measure{
 		Batch: &drawn, Step: taken.Host + c.step.LabelBytes() + c.haloBytes(b), OnDevice: c.onDevice + taken.Device,
-		Beside: c.besideTiers(), Report: c.reportBytes, Kept: c.task.KeptBytes(), History: c.reuse.memory(), Slots: c.reuse.slotBytes(), Evaluation: min(c.EvalBytes, c.eval.HiddenBytes()),
+		Beside: c.besideTiers, Kept: c.task.KeptBytes(), History: c.reuse.memory(), Slots: c.reuse.slotBytes(), Evaluation: min(c.EvalBytes, c.eval.HiddenBytes()),
 	}
 	changed, err := c.keepRest(ctx, m)
 	if err == nil && changed {
@@ -520,8 +518,8 @@ func (c *core) measures(m tiers.Measure, anyEvaluation bool) []tiers.Measure {
 	}
 	full, o := c.eval.MemoryBytes(), c.eval.Options
 	less := func() {
-		e := m
-		e.Beside -= full - infer.New(c.data, c.step, c.task, o).MemoryBytes()
+		e, saved := m, full-infer.New(c.data, c.step, c.task, o).MemoryBytes()
+		e.Beside = func(total int64) int64 { return m.Beside(total) - saved }
 		all = append(all, e)
 	}
 	if !c.eval.Sampled() {
@@ -572,18 +570,9 @@ func (c *core) batch(ctx context.Context, step int) (b *sample.Batch, err error)
 	return b, err
 }
 
-// reportBytes returns the bytes of a report in a process that may take total bytes; 0 for tasks
-// without reports.
-func (c *core) reportBytes(total int64) int64 {
-	if t, ok := c.task.(interface{ ReportBytes(memory int64) int64 }); ok {
-		return t.ReportBytes(total)
-	}
-	return 0
-}
-
 // besideTiers returns the bytes that the tiers and batches do not count: weights with their
-// gradients, moments and copies, and evaluation.
-func (c *core) besideTiers() int64 {
+// gradients, moments and copies, and evaluation. The process may take total bytes.
+func (c *core) besideTiers(total int64) int64 {
 	// A weight has its value, its gradient and two moments, and beside them the best epoch's, and a
 	// checkpoint while it is built.
 	each := int64(4*4 + 12)
@@ -593,7 +582,7 @@ func (c *core) besideTiers() int64 {
 	if c.Hooks.Group.Size() > 1 || c.internal.planned != nil {
 		each += 32 // copies for the sum over workers, here and at the exchange
 	}
-	bytes := each*c.Config.Weights(c.shape()) + c.eval.MemoryBytes() + c.task.Bytes() + c.internal.beside.of(c.tiers.Total())
+	bytes := each*c.Config.Weights(c.shape()) + c.eval.MemoryBytes() + c.task.Bytes(total) + c.internal.beside.of(total)
 	if c.labels != nil {
 		bytes += c.labels.Bytes()
 	}

@@ -128,9 +128,6 @@ func (c *core) besideRows(total int64) int64 {
 	if c.labels != nil {
 		bytes += c.labels.Bytes()
 	}
-	bytes += c.task.FixedBytes(!c.internal.fixed.unmeasured())
-	if !c.internal.fixed.unmeasured() { // the task knows the memory at hand alone
-		bytes += c.reportBytes(total) - c.reportBytes(c.tiers.Total())
-	}
+	bytes += c.task.FixedBytes(total, !c.internal.fixed.unmeasured())
 	return bytes + c.internal.beside.of(total)
 }

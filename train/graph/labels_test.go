@@ -131,7 +131,7 @@ func TestLabelInputTakesMemory(t *testing.T) {
 	o.LabelInput = 1 << 12
 	with := opened(t, ds, o)
 	more := int64(4+2*o.Hidden) * 1 << 12 // numbers in the table, Z_0 and Z of the one relation
-	require.Equal(t, 28*more+with.labels.Bytes(), with.besideTiers()-without.besideTiers())
+	require.Equal(t, 28*more+with.labels.Bytes(), with.besideTiers(1<<30)-without.besideTiers(1<<30))
 	require.Positive(t, with.step.LabelBytes())
 	_, err := MakePlan(t.Context(), ds, o)
 	require.NoError(t, err)

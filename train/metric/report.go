@@ -70,7 +70,7 @@ const (
 )
 
 // ReportBytes returns the bytes that a Reporter takes for so many rows, in a process that may take
-// memory bytes, or any number if memory is 0.
+// memory bytes.
 func ReportBytes(rows int64, classes int, multi bool, memory int64) int64 {
 	scores := min(rows*int64(rankedClasses(classes, multi)), mostScores(memory))
 	confused := int64(min(classes, MostConfused))
@@ -78,14 +78,9 @@ func ReportBytes(rows int64, classes int, multi bool, memory int64) int64 {
 }
 
 // mostScores returns how many scores a Reporter keeps within memory.
-func mostScores(memory int64) int64 {
-	if memory == 0 {
-		return MostScores
-	}
-	return min(MostScores, memory/memoryShare/scoreBytes)
-}
+func mostScores(memory int64) int64 { return min(MostScores, memory/memoryShare/scoreBytes) }
 
-// rankedClasses returns how many classes have scores: of two classes the second one.
+// rankedClasses returns how many classes have scores. Of two classes only the second one has.
 func rankedClasses(classes int, multi bool) int {
 	if classes == 2 && !multi {
 		return 1
@@ -110,7 +105,7 @@ type Reporter struct {
 }
 
 // NewReporter makes a Reporter for so many classes: one a row, or with multi any number. The
-// process may take memory bytes, or any number if memory is 0.
+// process may take memory bytes.
 func NewReporter(classes int, multi bool, memory int64) *Reporter {
 	r := &Reporter{multi: multi, classes: make([]outcomes, classes), p: make([]float64, classes)}
 	r.most = mostScores(memory)

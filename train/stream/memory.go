@@ -35,7 +35,7 @@ func (m *sizes) readerBytes(depth int) (n int64) {
 func (c *core) divide() (plan.Demand, plan.Budget, error) {
 	d := c.demand()
 	b, err := d.Split(c.sizes.total, plan.Budget{Topology: plan.Auto, Device: c.Cache.DeviceBytes, Host: c.Cache.HostBytes, Batches: c.BatchBytes})
-	tiers.RaiseLeast(err, c.sizes.readerBytes(c.sizes.disk.Depth), func(total int64) int64 {
+	tiers.RaiseLeast(err, c.sizes.total, func(total int64) int64 {
 		return c.sizes.readerBytes(tiers.ReadersWithin(c.Cache.Readers, total))
 	})
 	if err == nil && c.Cache.HostBytes == plan.Auto { // Split counts the drawing of one step of a group, and no spare heap

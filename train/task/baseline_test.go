@@ -306,23 +306,25 @@ func TestScale(t *testing.T) {
 	require.Equal(t, 4.0, scale)
 }
 
-// TestReportsAreBudgeted: the bytes of a task have a report, unless there is none.
+// TestReportsAreBudgeted: the bytes of a task have a report, unless there is none. A network that
+// learns no more measures any labelled node.
 func TestReportsAreBudgeted(t *testing.T) {
+	const memory, little = 1 << 30, 1 << 10
 	s := storetest.Communities(60, 3, 3, 4, 1)
 	k := nodesOf(t, s, metric.Accuracy)
-	most := int64(max(len(k.data.Valid), len(k.data.Test)))
-	want := metric.ReportBytes(most, 3, false, 0)
-	require.GreaterOrEqual(t, want, 4*3*most)
-	require.Equal(t, want, k.Bytes())
-	require.Equal(t, want, k.FixedBytes(true))
-	require.Zero(t, k.FixedBytes(false))
+	most := max(len(k.data.Valid), len(k.data.Test))
+	require.Less(t, most, s.Nodes)
+	require.Equal(t, metric.ReportBytes(int64(most), 3, false, memory), k.Bytes(memory))
+	require.Equal(t, metric.ReportBytes(int64(s.Nodes), 3, false, memory), k.FixedBytes(memory, true))
+	require.Less(t, k.Bytes(little), k.Bytes(memory))
+	require.Zero(t, k.FixedBytes(memory, false))
 	k.options.Share = func(n int) (lo, hi int) { return 0, n }
-	require.Zero(t, k.Bytes())
+	require.Zero(t, k.Bytes(memory))
 
 	d := marks(t, "mark")
 	e, err := NewEdges(d, Options{Batch: 5}, LinkOptions{})
 	require.NoError(t, err)
-	classes := len(e.label.Classes)
-	want = metric.ReportBytes(int64(max(e.Count(Valid), e.Count(Test))), classes, false, 0)
-	require.Equal(t, want, e.FixedBytes(true)-e.FixedBytes(false))
+	most = max(e.Count(Valid), e.Count(Test))
+	want := metric.ReportBytes(int64(most), len(e.label.Classes), false, memory)
+	require.Equal(t, want, e.FixedBytes(memory, true)-e.FixedBytes(memory, false))
 }

@@ -232,10 +232,11 @@ func (k *Edges) logits(t *tape.Tape, x *edges, from, to *tape.Var) (logits *tape
 // Constant returns the answer that all edges of the last measurement share, or "" if they differ.
 func (k *Edges) Constant() string { return k.constant }
 
-// StartReport has the measurements that follow make a report, until TakeReport takes it.
-func (k *Edges) StartReport() {
+// StartReport has the measurements that follow make a report, until TakeReport takes it. The
+// process may take memory bytes.
+func (k *Edges) StartReport(memory int64) {
 	if k.numbers == nil {
-		k.reporter = metric.NewReporter(len(k.label.Classes), false, k.options.MemoryBytes)
+		k.reporter = metric.NewReporter(len(k.label.Classes), false, memory)
 	}
 }
 

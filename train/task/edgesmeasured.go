@@ -39,16 +39,17 @@ const GivenEdges = 1 << 14
 // FixedBytes returns the memory of the values that are given with edges, four times over: as read,
 // room to grow, as computed, and on the backend. If measures is set, it adds the memory of a
 // report.
-func (k *Edges) FixedBytes(measures bool) int64 {
+func (k *Edges) FixedBytes(memory int64, measures bool) int64 {
 	bytes := 4 * 4 * int64(k.data.GivenDim()) * int64(k.data.GivenAtOnce(GivenEdges))
 	if measures {
-		bytes += k.ReportBytes(k.options.MemoryBytes)
+		bytes += k.reportBytes(memory)
 	}
 	return bytes
 }
 
-// ReportBytes is as for Nodes.
-func (k *Edges) ReportBytes(memory int64) int64 {
+// reportBytes returns the memory of a report on a part. There is none on numbers, and none where
+// workers share the edges.
+func (k *Edges) reportBytes(memory int64) int64 {
 	if k.numbers != nil || k.options.Share != nil {
 		return 0
 	}
@@ -62,7 +63,7 @@ const edgesAtOnce = 1 << 13
 
 // Bytes returns the largest memory of an evaluation beside the rows of the layers: a row for each
 // node that edges name, the logits of some edges with their inputs, and a report.
-func (k *Edges) Bytes() (n int64) {
+func (k *Edges) Bytes(memory int64) (n int64) {
 	most := 0
 	for p := range k.held {
 		most = max(most, k.Count(Part(p)))
@@ -72,7 +73,7 @@ func (k *Edges) Bytes() (n int64) {
 		nodes := int64(k.data.Types[t].Nodes)
 		n += 4*cols*min(nodes, 2*int64(most)) + nodes/4
 	}
-	n += k.ReportBytes(k.options.MemoryBytes)
+	n += k.reportBytes(memory)
 	return n + 8*int64(most) + 4*(3*cols+int64(k.net.Model.EdgeOut+k.data.GivenDim()))*int64(min(most, k.data.GivenAtOnce(edgesAtOnce)))
 }
 

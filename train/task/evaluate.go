@@ -168,7 +168,7 @@ func (k *Links) Count(p Part) int {
 
 // Bytes returns the largest memory of an evaluation beside the rows of the layers: a row for
 // each node that links and negatives name, and the memory for scoring.
-func (k *Links) Bytes() (n int64) {
+func (k *Links) Bytes(int64) (n int64) {
 	if k.evaluation.of.Way == All {
 		return k.ranked.bytes(k)
 	}

@@ -306,7 +306,7 @@ func TestScoresAreBudgeted(t *testing.T) {
 		k, err := NewLinks(d, Options{Batch: 7, Metric: kind, Width: 4}, LinkOptions{EvalNegatives: negatives, Corrupt: corrupt}, model.Dot)
 		require.NoError(t, err)
 		k.model = &model.Model{Shape: model.Shape{Out: 4}}
-		return k.Bytes()
+		return k.Bytes(1 << 30)
 	}
 	require.EqualValues(t, 2*4*2*100, bytes(metric.AP, "uniform:100", "dst")-bytes(metric.MRR, "uniform:100", "dst"))
 	require.EqualValues(t, 2*4*2*100*2, bytes(metric.AP, "uniform:100", "both")-bytes(metric.MRR, "uniform:100", "both"))

@@ -390,24 +390,25 @@ func (k *Nodes) Examples() string { return "nodes" }
 func (k *Nodes) Limit(int) error { return nil }
 
 // Bytes returns the memory of a report: nodes are measured as their rows are computed.
-func (k *Nodes) Bytes() int64 { return k.ReportBytes(k.options.MemoryBytes) }
-
-// ReportBytes returns the memory of a report in a process that may take memory bytes. Numbers and
-// parts of workers have no reports.
-func (k *Nodes) ReportBytes(memory int64) int64 {
-	if k.numbers != nil || k.options.Share != nil {
-		return 0
-	}
-	most := int64(max(len(k.data.Valid), len(k.data.Test)))
-	return metric.ReportBytes(most, k.data.Labels.Classes(), k.multi, memory)
+func (k *Nodes) Bytes(memory int64) int64 {
+	return k.reportBytes(max(len(k.data.Valid), len(k.data.Test)), memory)
 }
 
-// FixedBytes returns the memory of a report if measures is set.
-func (k *Nodes) FixedBytes(measures bool) int64 {
+// FixedBytes returns the memory of a report if measures is set. Any labelled node may be measured.
+func (k *Nodes) FixedBytes(memory int64, measures bool) int64 {
 	if !measures {
 		return 0
 	}
-	return k.Bytes()
+	return k.reportBytes(k.data.Types[k.data.Target].Nodes, memory)
+}
+
+// reportBytes returns the memory of a report on so many nodes. There is none on numbers, and none
+// where workers share the nodes.
+func (k *Nodes) reportBytes(nodes int, memory int64) int64 {
+	if k.numbers != nil || k.options.Share != nil {
+		return 0
+	}
+	return metric.ReportBytes(int64(nodes), k.data.Labels.Classes(), k.multi, memory)
 }
 
 // Without is nil: batches are drawn from all edges.
@@ -436,10 +437,11 @@ func (k *Nodes) Measure(f *step.Feed, _ int, logits kernels.Tensor, nodes []uint
 	return nil
 }
 
-// StartReport has the measurements that follow make a report, until TakeReport takes it.
-func (k *Nodes) StartReport() {
+// StartReport has the measurements that follow make a report, until TakeReport takes it. The
+// process may take memory bytes.
+func (k *Nodes) StartReport(memory int64) {
 	if k.numbers == nil {
-		k.reporter = metric.NewReporter(k.data.Labels.Classes(), k.multi, k.options.MemoryBytes)
+		k.reporter = metric.NewReporter(k.data.Labels.Classes(), k.multi, memory)
 	}
 }
 

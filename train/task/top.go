@@ -48,9 +48,9 @@ const (
 )
 
 // FixedBytes returns the memory of Top or, if measures is set and it takes more, of a measurement.
-func (k *Links) FixedBytes(measures bool) int64 {
+func (k *Links) FixedBytes(memory int64, measures bool) int64 {
 	if measures {
-		return max(k.Bytes(), k.TopBytes())
+		return max(k.Bytes(memory), k.TopBytes())
 	}
 	return k.TopBytes()
 }

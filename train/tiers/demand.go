@@ -21,11 +21,9 @@ type Measure struct {
 	// OnDevice is the bytes of weights and a step in a device's own memory. They are not in Step
 	// and Beside.
 	OnDevice int64
-	// Beside is the bytes that a run takes beside its tiers: weights, evaluation.
-	Beside int64
-	// Report returns the bytes of Beside that a report takes in a process that may take total
-	// bytes. It is nil if there is no report.
-	Report func(total int64) int64
+	// Beside returns the bytes that a run takes beside its tiers, for weights and evaluation, in a
+	// process that may take total bytes.
+	Beside func(total int64) int64
 	// History is the bytes of the hidden rows of earlier steps. Slots of them have room in the
 	// device region: see device.SlotsSize.
 	History, Slots int64
@@ -34,13 +32,6 @@ type Measure struct {
 	// Evaluation is the bytes of hidden rows of evaluation, which are on a device with memory of
 	// its own.
 	Evaluation int64
-}
-
-func (m *Measure) reportWithin(total int64) int64 {
-	if m.Report == nil {
-		return 0
-	}
-	return m.Report(total)
 }
 
 // demand returns what each part of the run needs. Rows has an entry for each stack. Lists has one
@@ -98,7 +89,7 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 		window = min(window, t.MostSteps)
 	}
 	seeds := int64(4 * (len(t.data.Train)*3 + len(t.data.Valid)*2 + len(t.data.Test)*2))
-	d.Fixed += ProgramBytes + shared + seeds + m.Beside + t.sumBytes() + readerBytes(d, t.Disk.Depth)
+	d.Fixed += ProgramBytes + shared + seeds + m.Beside(t.total) + t.sumBytes() + readerBytes(d, t.Disk.Depth)
 	d.History = m.History
 	d.Step = m.Step*stepMargin/100 + int64(t.buffers())*batchRows*stepMargin/100
 	if m.OnDevice > 0 {

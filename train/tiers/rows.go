@@ -116,14 +116,14 @@ func ReadersWithin(asked int, total int64) int {
 func (t *Tiers) Total() int64 { return t.total }
 
 // RaiseLeast raises the least memory that err names, if it is a *[plan.NotEnough]. Some parts, such
-// as the buffers of readers, grow with the memory: they take bytes(total) within total. The least
-// was computed with had bytes of them.
-func RaiseLeast(err error, had int64, bytes func(total int64) int64) {
+// as the buffers of readers, grow with the memory: they take bytes(total) in a process that may
+// take total. The least was computed with their bytes in total.
+func RaiseLeast(err error, total int64, bytes func(total int64) int64) {
 	var short *plan.NotEnough
 	if !errors.As(err, &short) {
 		return
 	}
-	for {
+	for had := bytes(total); ; {
 		need := bytes(short.Least.Total + 1<<20) // the message rounds the least up to whole MiB
 		if need <= had {
 			return

@@ -284,7 +284,7 @@ func (t *Tiers) First(
 func (t *Tiers) Cooperative() bool { return t.Parts != nil && t.Parts.Cooperative }
 
 // Open splits the memory by the sizes of a batch, and opens the remaining parts. If the total is
-// not enough, the error is a *plan.NotEnough, and Open may be called again with a smaller Beside.
+// not enough, the error is a *plan.NotEnough, and Open may be called again when Beside is smaller.
 func (t *Tiers) Open(ctx context.Context, m Measure) error {
 	if err := t.fitDevice(m); err != nil {
 		return err
@@ -297,8 +297,8 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 	if short := (*plan.NotEnough)(nil); errors.As(err, &short) {
 		short.Workers = t.hosted()
 	}
-	RaiseLeast(err, readerBytes(d, t.Disk.Depth)+m.reportWithin(t.total), func(total int64) int64 {
-		return readerBytes(d, ReadersWithin(t.Cache.Readers, total)) + m.reportWithin(total)
+	RaiseLeast(err, t.total, func(total int64) int64 {
+		return readerBytes(d, ReadersWithin(t.Cache.Readers, total)) + m.Beside(total)
 	})
 	if limit, _, limited := kernels.AddressSpace(); err != nil && limited && t.MemoryBytes == 0 {
 		err = fmt.Errorf("%w; ulimit -v allows %s of address space, raise it", err, kernels.FormatBytes(limit))
