@@ -2,7 +2,6 @@ package topology_test
 
 import (
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -10,28 +9,18 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier/topology"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 // TestSharedSections: relations that share sections give their own lists, in memory and from the
 // disk.
 func TestSharedSections(t *testing.T) {
 	const nodes = 3000
-	path := filepath.Join(t.TempDir(), "x.gnn")
-	w, err := store.Create(path, store.WriterOptions{})
-	require.NoError(t, err)
-	original := make([]int64, nodes)
-	for v := range original {
-		original[v] = int64(v)
-	}
-	require.NoError(t, w.AddNodeType("node", original))
-	s, err := w.NewShared("node", "node", false)
-	require.NoError(t, err)
 	rng := rand.New(rand.NewPCG(3, 4))
-	relations := make([][][]uint32, 3)
-	for i, name := range []string{"a", "b", "c"} {
-		require.NoError(t, s.Begin(name, false, "", ""))
-		relations[i] = make([][]uint32, nodes)
-		for v := range relations[i] {
+	spec := storetest.TypedSpec{Types: []storetest.TypedNodes{{Name: "node", Nodes: nodes}}, Shared: true}
+	for _, name := range []string{"a", "b", "c"} {
+		lists := make([][]uint32, nodes)
+		for v := range lists {
 			if rng.IntN(4) > 0 {
 				continue
 			}
@@ -40,18 +29,16 @@ func TestSharedSections(t *testing.T) {
 				list[k] = uint32(rng.IntN(nodes))
 			}
 			slices.Sort(list)
-			relations[i][v] = list
-			require.NoError(t, s.AppendList(uint32(v), list))
+			lists[v] = list
 		}
+		spec.Relations = append(spec.Relations, storetest.TypedRelation{Src: "node", Name: name, Dst: "node", Neighbors: lists})
 	}
-	require.NoError(t, s.Close())
-	_, err = w.Seal(store.Manifest{Name: "x", Order: "original"})
-	require.NoError(t, err)
-	d, err := store.Open(path)
+	d, err := store.Open(storetest.BuildTyped(t, spec))
 	require.NoError(t, err)
 	defer d.Close()
-	for i, lists := range relations {
-		g := d.Graph(i)
+	for i, r := range spec.Relations {
+		g, lists := d.Graph(i), r.Neighbors
+		require.True(t, g.Shares())
 		for _, bytes := range []int64{topology.AllBytes(g), topology.LeastBytes(g), topology.LeastBytes(g) + 5000} {
 			tier, err := topology.Open(bg, g, topology.Options{Bytes: bytes})
 			require.NoError(t, err)

@@ -15,8 +15,11 @@ import (
 type TypedSpec struct {
 	Types     []TypedNodes
 	Relations []TypedRelation
+	// Shared makes relations share their sections: see [store.Shared]. Then all are from one type
+	// to one type, all or none have an EdgeSplit, and edges have no columns and no rows.
+	Shared bool
 
-	Target             string // the type that has the label and the split
+	Target             string // the type that has the label and the split; default none
 	Classes            int
 	Class              func(v int) int32
 	Train, Valid, Test []store.NodeID
@@ -70,25 +73,34 @@ func WriteTyped(w *store.Writer, s TypedSpec) (err error) {
 			return err
 		}
 	}
-	for _, r := range s.Relations {
-		if err := r.write(w, nodes[r.Dst]); err != nil {
-			return err
+	if s.Shared {
+		err = s.writeShared(w)
+	} else {
+		for _, r := range s.Relations {
+			if err == nil {
+				err = r.write(w, nodes[r.Dst])
+			}
 		}
+	}
+	if err != nil {
+		return err
 	}
 	for _, t := range s.Types {
 		if err := t.write(w); err != nil {
 			return err
 		}
 	}
-	class := make([]int32, nodes[s.Target])
-	for v := range class {
-		class[v] = s.Class(v)
-	}
-	if err := w.AddLabels("label", s.Target, class, s.Classes, nil); err != nil {
-		return err
-	}
-	if err := w.AddSplit("given", s.Target, s.Train, s.Valid, s.Test); err != nil {
-		return err
+	if s.Target != "" {
+		class := make([]int32, nodes[s.Target])
+		for v := range class {
+			class[v] = s.Class(v)
+		}
+		if err := w.AddLabels("label", s.Target, class, s.Classes, nil); err != nil {
+			return err
+		}
+		if err := w.AddSplit("given", s.Target, s.Train, s.Valid, s.Test); err != nil {
+			return err
+		}
 	}
 	_, err = w.Seal(store.Manifest{Name: "typed", Order: "original", Provenance: store.Provenance{Tool: "storetest"}})
 	return err
@@ -119,6 +131,40 @@ func (r *TypedRelation) write(w *store.Writer, nodes int) error {
 		return err
 	}
 	return r.EdgeSplit.write(w, columns, r.Src, r.Name, r.Dst)
+}
+
+// writeShared writes the relations of s to shared sections.
+func (s *TypedSpec) writeShared(w *store.Writer) error {
+	first, split := &s.Relations[0], ""
+	if first.EdgeSplit != nil {
+		split = "given"
+	}
+	to, err := w.NewShared(first.Src, first.Dst, split != "")
+	if err != nil {
+		return err
+	}
+	for _, r := range s.Relations {
+		if err := to.Begin(r.Name, false, r.ReverseOf, split); err != nil {
+			return err
+		}
+		for v, list := range r.Neighbors {
+			if len(list) == 0 {
+				continue
+			}
+			if err := to.AppendList(store.NodeID(v), slices.Sorted(slices.Values(list))); err != nil {
+				return err
+			}
+		}
+		if split == "" {
+			continue
+		}
+		for p, held := range []HeldEdges{r.EdgeSplit.Valid, r.EdgeSplit.Test} {
+			if err := to.AppendHeld(store.HeldPart(p), held.Src, held.Dst); err != nil {
+				return err
+			}
+		}
+	}
+	return to.Close()
 }
 
 func (t *TypedNodes) write(w *store.Writer) error {

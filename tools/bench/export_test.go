@@ -9,32 +9,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 // TestListsOfSharedSections: a script that maps the exported lists of a graph reads the graph's own
 // lists, also where graphs share sections.
 func TestListsOfSharedSections(t *testing.T) {
 	const nodes = 1 << 16 // offsets are written in more than one piece
-	path := filepath.Join(t.TempDir(), "x.gnn")
-	w, err := store.Create(path, store.WriterOptions{})
-	require.NoError(t, err)
-	original := make([]int64, nodes)
-	for v := range original {
-		original[v] = int64(v)
-	}
-	require.NoError(t, w.AddNodeType("node", original))
-	s, err := w.NewShared("node", "node", false)
-	require.NoError(t, err)
+	spec := storetest.TypedSpec{Types: []storetest.TypedNodes{{Name: "node", Nodes: nodes}}, Shared: true}
 	for i, name := range []string{"a", "b"} {
-		require.NoError(t, s.Begin(name, false, "", ""))
+		lists := make([][]store.NodeID, nodes)
 		for v := uint32(i); v < nodes; v += 997 {
-			require.NoError(t, s.AppendList(v, []uint32{v / 2, v/2 + 7 + uint32(i)}))
+			lists[v] = []store.NodeID{v / 2, v/2 + 7 + uint32(i)}
 		}
+		spec.Relations = append(spec.Relations, storetest.TypedRelation{Src: "node", Name: name, Dst: "node", Neighbors: lists})
 	}
-	require.NoError(t, s.Close())
-	_, err = w.Seal(store.Manifest{Name: "x", Order: "original"})
-	require.NoError(t, err)
-	ds, err := store.Open(path)
+	ds, err := store.Open(storetest.BuildTyped(t, spec))
 	require.NoError(t, err)
 	defer ds.Close()
 	for i := range 2 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -175,33 +174,22 @@ func TestTriplesOfNothing(t *testing.T) {
 func TestManyRelations(t *testing.T) {
 	const nodes = 40
 	planned := func(relations int) (batches, step int64) {
-		path := filepath.Join(t.TempDir(), "x.gnn")
-		w, err := store.Create(path, store.WriterOptions{FS: storetest.NoSync})
-		require.NoError(t, err)
-		var original []int64
-		for v := range int64(nodes) {
-			original = append(original, v)
-		}
-		require.NoError(t, w.AddNodeType("hour", original))
-		s, err := w.NewShared("hour", "hour", true)
-		require.NoError(t, err)
-		for i := range relations {
-			require.NoError(t, s.Begin(fmt.Sprint("r", i), false, "", "given"))
-			for v := uint32(i % 2); v < nodes; v += uint32(max(2, relations/40)) {
-				require.NoError(t, s.AppendList(v, []uint32{(v + uint32(i)) % nodes}))
+		spec := storetest.TypedSpec{Types: []storetest.TypedNodes{{Name: "hour", Nodes: nodes}}, Shared: true}
+		for i := range store.NodeID(relations) {
+			lists := make([][]store.NodeID, nodes)
+			for v := i % 2; v < nodes; v += store.NodeID(max(2, relations/40)) {
+				lists[v] = []store.NodeID{(v + i) % nodes}
 			}
-			require.NoError(t, s.AppendHeld(store.HeldValid, []uint32{uint32(i) % nodes}, []uint32{0}))
-			require.NoError(t, s.AppendHeld(store.HeldTest, []uint32{uint32(i) % nodes}, []uint32{1}))
+			held := func(dst store.NodeID) storetest.HeldEdges {
+				return storetest.HeldEdges{Src: []store.NodeID{i % nodes}, Dst: []store.NodeID{dst}}
+			}
+			spec.Relations = append(spec.Relations, storetest.TypedRelation{
+				Src: "hour", Name: fmt.Sprint("r", i), Dst: "hour", Neighbors: lists, EdgeSplit: &storetest.EdgeSplit{Valid: held(0), Test: held(1)},
+			})
 		}
-		require.NoError(t, s.Close())
-		_, err = w.Seal(store.Manifest{Name: "x", Order: "original"})
-		require.NoError(t, err)
-		ds, err := store.Open(path)
-		require.NoError(t, err)
-		defer ds.Close()
 		o := tripleOptions()
 		o.Epochs, o.EpochSteps, o.EvalEdges, o.Batch = 1, 4, 10, 10
-		r := trained(t, ds, o)
+		r := trained(t, openTyped(t, spec), o)
 		for _, p := range r.Memory.Parts {
 			switch p.Name {
 			case "batches":
