@@ -100,7 +100,7 @@ type task interface {
 // newTask makes the task from the data.
 func (c *core) newTask() (err error) {
 	o := tasks.Options{
-		Metric: c.Metric, ClassWeights: c.ClassWeights, Batch: c.Batch, EpochSteps: c.EpochSteps, Seed: c.Seed, NoLayers: c.Layers == 0,
+		Metric: c.Metric, ClassWeights: c.ClassWeights, Batch: c.Batch, EpochSteps: c.EpochSteps, Seed: c.Seed, NoLayers: c.Layers == 0, NoMessages: !c.Reads(),
 		MemoryBytes: c.MemoryBytes / int64(max(c.Hosted, 1)), Width: c.shape().Out, Share: c.share(), Deal: c.deal(),
 		Workers: c.edgeWorkers(), Fixed: c.internal.fixed != nil, Unmeasured: c.internal.fixed.unmeasured(),
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoBlocks: batches of nodes alone have the nodes that batches with blocks have. What they
-// take does not grow with the number of relations.
+// TestNoBlocks: batches of nodes alone have the same nodes as batches with blocks. Their memory
+// does not grow with the number of relations.
 func TestNoBlocks(t *testing.T) {
 	const nodes, relations, batches, seeds = 500, 2000, 3, 100
 	schema, topo := Schema{Types: []int{nodes, nodes}}, []Topology(nil)
@@ -28,7 +28,7 @@ func TestNoBlocks(t *testing.T) {
 		var batchSeeds []BatchSeed
 		var of [][][]uint32
 		for i := range batches {
-			all[i], others[i] = &Batch{Without: make([]Without, relations)}, new(Batch)
+			all[i], others[i] = new(Batch), new(Batch)
 			batchSeeds = append(batchSeeds, Alone(1, 1, i))
 			own := make([][]uint32, 2)
 			for v := range uint32(seeds) {
@@ -54,6 +54,10 @@ func TestNoBlocks(t *testing.T) {
 			require.Empty(t, rest)
 			require.Equal(t, b.Layers, again.Layers)
 		}
+		all[0].Without = make([]Without, relations)
+		require.PanicsWithValue(t, "sample: Sample: batches without blocks have no edges to leave out", func() {
+			_ = s.Sample(context.Background(), all[:1], batchSeeds[:1], of[:1])
+		})
 		each, once := s.Scratch(all[0])
 		require.Zero(t, each+once)
 	}

@@ -269,8 +269,7 @@ func (s *Sampler) heldBytes(r *relation, b *Batch, dst []uint32) (n int64) {
 	return n
 }
 
-// checkWithout panics where edges cannot be left out. Batches without blocks have no edges to leave
-// out, and forget them.
+// checkWithout panics where edges cannot be left out.
 func (s *Sampler) checkWithout(e Expander, batches []*Batch) {
 	for _, b := range batches {
 		switch {
@@ -278,7 +277,7 @@ func (s *Sampler) checkWithout(e Expander, batches []*Batch) {
 		case len(b.Without) != s.known:
 			panic("sample: Sample: a batch without edges of another number of relations")
 		case s.NoBlocks:
-			b.Without = nil
+			panic("sample: Sample: batches without blocks have no edges to leave out")
 		case s.how().walks || e != nil:
 			panic("sample: Sample: walks, and batches of an Expander, are drawn from all edges")
 		}

@@ -135,7 +135,7 @@ func TestAmongAll(t *testing.T) {
 				continue
 			}
 			be := kernels.NewReference()
-			k, err := NewLinks(d, Options{Batch: 9, Seed: 3, NoLayers: true}, o, decoder)
+			k, err := NewLinks(d, Options{Batch: 9, Seed: 3, NoLayers: true, NoMessages: true}, o, decoder)
 			require.NoError(t, err)
 			require.Equal(t, metric.MRR, k.Kind())
 			require.Equal(t, All, k.Options().EvalNegatives)

@@ -183,7 +183,7 @@ func (k *Edges) Seeds(step int) [][]uint32 {
 // Without returns the edges that no message of a step passes along, as [Links.Without] does: their
 // own columns may give the answer away.
 func (k *Edges) Without(step int) []sample.Without {
-	if k.links.KeepTargets {
+	if k.links.KeepTargets || k.options.NoMessages {
 		return nil
 	}
 	if k.aheadOf != [2]int{k.epoch, step} {

@@ -128,6 +128,10 @@ func TestStepsOfEdges(t *testing.T) {
 	require.NoError(t, err)
 	kept.Begin(1)
 	require.Nil(t, kept.Without(0))
+	alone, err := NewEdges(d, Options{Batch: 6, NoMessages: true}, LinkOptions{})
+	require.NoError(t, err)
+	alone.Begin(1)
+	require.Nil(t, alone.Without(0))
 }
 
 // TestLossesOfEdges compares the loss and the metric of a step, and the metric of an evaluation,

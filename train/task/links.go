@@ -85,7 +85,7 @@ func (o LinkOptions) Filled() LinkOptions {
 	return o
 }
 
-// DefaultChunk is the number of positives that share negatives.
+// DefaultChunk is the default number of positives that share negatives.
 const DefaultChunk = 100
 
 // Validate reports every problem.
@@ -374,7 +374,7 @@ func (k *Links) Seeds(step int) [][]uint32 {
 // relation, and within a type the edges in the opposite direction in both relations, since not
 // every dataset is declared symmetric.
 func (k *Links) Without(step int) []sample.Without {
-	if k.links.KeepTargets || k.options.NoLayers {
+	if k.links.KeepTargets || k.options.NoMessages {
 		return nil
 	}
 	if k.aheadOf != [2]int{k.epoch, step} {

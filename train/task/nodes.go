@@ -54,8 +54,9 @@ type Options struct {
 	// Deal puts the nodes of a step in the order in which Share cuts them; nil: they stay. It does
 	// the same for all workers.
 	Deal func(nodes []uint32)
-	// NoLayers says that rows are scored as they are, with no messages among them.
-	NoLayers bool
+	// NoLayers says that rows are scored as they are. NoMessages says that no messages pass along
+	// edges, as without layers and in an MLP.
+	NoLayers, NoMessages bool
 	// Fixed says that no step is taken, and Unmeasured that nothing is measured either. Data that
 	// only these need may then be missing.
 	Fixed, Unmeasured bool
