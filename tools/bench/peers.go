@@ -174,8 +174,8 @@ func (c *comparison) writePeerJob(ctx context.Context) (*peerJob, error) {
 	return &peerJob{about: fmt.Sprintf("fanout 15,10,5, windows of %d steps", m.window), script: "peers.py", path: path, fetcher: m, cache: m.bytes}, nil
 }
 
-// jobOf has the files of the rows and lists of ds, for a Python. It writes files that the dataset
-// does not have to dir.
+// jobOf returns where the rows and lists of ds lie, for a script in Python. Files that the dataset
+// lacks are written to dir.
 func jobOf(ds *store.Dataset, dir string) (map[string]any, error) {
 	f, g := ds.Features(0), ds.Graph(0)
 	offsets, neighbors, err := listsOf(g, dir)

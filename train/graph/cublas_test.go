@@ -51,8 +51,8 @@ func TestCublas(t *testing.T) {
 	}
 	ds, o := open(t, storetest.Communities(6000, 4, 8, 64, 2)), small()
 	o.Layers, o.Fanouts, o.Hidden, o.Batch, o.Epochs = 3, []int{5, 4, 3}, 64, 100, 1
-	// Steps launch ahead of time. The last step of an epoch has nothing ahead of it, so two epochs
-	// differ in the launches of the steps that one of them has more.
+	// A step also launches work for the next one, but the last step of an epoch has no next one. So
+	// two epochs differ by the launches of the longer epoch's extra steps.
 	launches := func(steps int) (n int64) {
 		before := be.Counts()
 		h.Step = func(int, int, int, float64) { n = be.Counts().Sub(before).Launches }

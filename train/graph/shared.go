@@ -143,7 +143,7 @@ func (c *core) together(
 		wanted.Lists = append(wanted.Lists, make([]float64, len(c.data.Types)))
 	}
 	each, drawn := 1/float64(len(t.works)), 0.0
-	forth := 4.0  // bytes of a number of a row; a number of a gradient has 4
+	forth := 4.0  // bytes of a number in a row; in a gradient it always has 4
 	hidden := 0.0 // numbers in the rows and gradients that are sent
 	if c.HaloDtype == "f16" {
 		forth = 2

@@ -720,8 +720,8 @@ func (e *Evaluator) into(l, t int) (relations []int) {
 	return relations
 }
 
-// degree is the number of neighbours that layer l reads for v of type t, and the bytes that learnt
-// rows, and rows of edges, take for it at most. into has the relations of layer l into type t.
+// degree returns the number of neighbours that layer l reads for v of type t by the relations into,
+// and the most bytes that their learnt rows and the rows of their edges take.
 func (e *Evaluator) degree(into []int, l, t int, v uint32) (n int, bytes int64) {
 	for _, i := range into {
 		r := &e.data.Relations[i]

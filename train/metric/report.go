@@ -62,8 +62,8 @@ const (
 	// MostScores is the largest number of probabilities that a Reporter keeps to rank them. Beyond
 	// it a Report has no areas under curves.
 	MostScores = 8 << 20
-	// scoreBytes is the memory of a probability: lists that grow by a quarter are copied to longer
-	// ones.
+	// scoreBytes is the memory of a probability: 4 in a list, and 5 in the copy of a list that
+	// grows by a quarter.
 	scoreBytes = 9
 	// memoryShare is the part of a memory budget that probabilities may take.
 	memoryShare = 16
@@ -88,11 +88,11 @@ func rankedClasses(classes int, multi bool) int {
 	return classes
 }
 
-// Reporter makes a Report. One goroutine uses it. ReportBytes has its memory.
+// Reporter makes a Report. One goroutine uses it. ReportBytes returns its memory.
 type Reporter struct {
 	classes   []outcomes
 	confusion [][]int64
-	ranked    []scores[float32] // of each class, or of the second of two; nil beyond most scores
+	ranked    []scores[float32] // by class, or of the second of two; nil once there are more than most
 	kept      int64
 	most      int64
 	rows      int64

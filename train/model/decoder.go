@@ -164,12 +164,12 @@ func (m *Model) Query(t *tape.Tape, x *tape.Var, p Pairs) *tape.Var {
 	return t.Sum(p.product(t, q, real), p.product(t, turned, imaginary))
 }
 
-// RelationRows returns for each node of p the decoder's row of the relation of its pairs.
+// RelationRows returns a row for each node of p: the decoder's row of the relation of its pairs.
 func (m *Model) RelationRows(t *tape.Tape, p Pairs) *tape.Var {
 	return p.ofRelations(t, m.decode.scale)
 }
 
-// ofRelations returns for each node of p the row of table of the relation of its pairs.
+// ofRelations returns a row for each node of p: the row in table of the relation of its pairs.
 func (p Pairs) ofRelations(t *tape.Tape, table *tape.Var) *tape.Var {
 	if p.Relations.Rows == 0 {
 		return t.Repeat(table, p.Nodes.Rows)

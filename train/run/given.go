@@ -70,7 +70,7 @@ func (o *Options) Complete(flags *setting.Bound[Options]) error {
 	return errors.Join(flags.Err(), o.refuseZeros(given), o.Normalize()) // what could not be read is as before
 }
 
-// refuseZeros refuses a given 0 of options whose 0 stands for their default.
+// refuseZeros refuses a 0 that is given for an option where 0 stands for the default.
 func (o *Options) refuseZeros(given func(key string) bool) error {
 	var errs sample.Problems
 	errs.If(o.Margin == 0 && given("margin"), "{margin} 0: above 0; leave it out for %v", DefaultMargin)

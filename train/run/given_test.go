@@ -32,7 +32,7 @@ func TestWorkersBesideGPU(t *testing.T) {
 	require.Equal(t, 64, workersBesideGPU(256))
 }
 
-// TestGivenZeros: a given 0 is refused where options have 0 for their default.
+// TestGivenZeros: a 0 that is given for an option is refused if 0 stands for the default.
 func TestGivenZeros(t *testing.T) {
 	f := func(want string, args ...string) {
 		t.Helper()

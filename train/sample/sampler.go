@@ -30,7 +30,7 @@ type Sampler struct {
 
 	schema    Schema
 	known     int             // relations of the graph
-	relations []relation      // that batches have blocks of: all, or with Options.NoBlocks none
+	relations []relation      // relations with blocks in batches: all, or with Options.NoBlocks none
 	sets      [][][]*relation // relations that are drawn together, by hop
 	drawers   []drawer
 	jobs      []job

@@ -24,7 +24,7 @@ type ranked struct {
 	parts  [2][]triple
 	others [2]map[uint64][]uint32 // by (relation, source) the known destinations, and by (relation, destination) the sources: of parts
 	counts []count
-	every  denseLists // names all nodes for each link
+	every  denseLists // a list of all nodes for each link
 }
 
 // triple is a link. of is the index of its relation among the learnt relations.

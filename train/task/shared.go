@@ -23,8 +23,8 @@ type denseLists struct {
 	block        sample.Block
 }
 
-// grow makes rows lists of others, or more, and returns Start, End and Nbr of the first rows lists.
-// It keeps lists that it made before of as many others.
+// grow makes sure that there are rows lists of others nodes each, and returns Start, End and Nbr of
+// the first rows lists. Lists of an earlier call stay if they are as long.
 func (l *denseLists) grow(rows, others int) [][]uint32 {
 	b := &l.block
 	if l.others != others {

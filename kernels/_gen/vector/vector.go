@@ -420,7 +420,7 @@ func (t Target) Whole(prefix string, n reg.GPVirtual, unroll int, body func(At))
 	return i
 }
 
-// Predicates of VCMPPS. NaN makes all of them false, but Unordered, which only NaN makes true, and Unequal.
+// Predicates of VCMPPS. NaN makes Unordered and Unequal true, and the others false. Only NaN makes Unordered true.
 const (
 	Equal          = 0
 	Unordered      = 3
