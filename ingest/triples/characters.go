@@ -11,10 +11,10 @@ type characters struct {
 	name string
 	r    io.Reader
 	buf  []byte
-	pos  int   // of the next byte in buf
-	line int64 // of the next byte, from 1
+	pos  int   // index of the next byte in buf
+	line int64 // line of the next byte, from 1
 	past bool  // the next byte is the first of its line
-	err  error // of r, once it came
+	err  error // ended the reading of r; io.EOF at its end
 }
 
 const readAtOnce = 64 << 10
@@ -44,17 +44,26 @@ func (c *characters) peek(n int) []byte {
 	return c.buf[c.pos:min(c.pos+n, len(c.buf))]
 }
 
-// byte returns the next byte, which stays the next; io.EOF at the end.
-func (c *characters) byte() (byte, error) {
-	if c.pos == len(c.buf) {
-		if c.fill(); c.pos == len(c.buf) {
-			return 0, c.err
-		}
+// byte returns the next byte, which stays the next; 0 at the end.
+func (c *characters) byte() byte {
+	if c.end() != nil {
+		return 0
 	}
-	return c.buf[c.pos], nil
+	return c.buf[c.pos]
 }
 
-// skip goes on behind the next byte.
+// end returns io.EOF at the end, or the error that cut reading short; nil where a byte follows.
+func (c *characters) end() error {
+	if c.pos < len(c.buf) {
+		return nil
+	}
+	if c.fill(); c.pos < len(c.buf) {
+		return nil
+	}
+	return c.err
+}
+
+// skip moves past the next byte.
 func (c *characters) skip() {
 	if c.past = c.buf[c.pos] == '\n'; c.past {
 		c.line++
@@ -65,10 +74,9 @@ func (c *characters) skip() {
 // sign returns the next byte that is no blank and in no comment.
 func (c *characters) sign() (byte, error) {
 	for comment := false; ; c.skip() {
-		b, err := c.byte()
-		switch {
-		case err != nil:
-			return 0, err
+		switch b := c.byte(); {
+		case b == 0 && c.end() != nil:
+			return 0, c.err
 		case b == '\n' || b == '\r':
 			comment = false
 		case comment || b == ' ' || b == '\t':
@@ -80,7 +88,7 @@ func (c *characters) sign() (byte, error) {
 	}
 }
 
-// isName reports whether a byte may be in a name: letters, digits, _, - and all beyond ASCII.
+// isName reports whether a name may have a byte: a letter, a digit, _, - or a byte beyond ASCII.
 func isName(b byte) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_' || b == '-' || b >= 0x80
 }
@@ -90,7 +98,7 @@ func isHex(b byte) bool {
 }
 
 // stopInside reports whether the next byte, a full stop, is inside a name: more of the name follows
-// it, perhaps behind other stops. local: colons and escapes belong to the name.
+// it, perhaps behind other stops. In a local name, colons and escapes belong to it.
 func (c *characters) stopInside(local bool) bool {
 	for n := 2; ; n++ {
 		text := c.peek(n)
@@ -158,8 +166,8 @@ func (c *characters) word() string {
 	return word
 }
 
-// errorf returns an error with the file and the line. An error of reading goes before it, since a
-// damaged file explains it, and names the file already.
+// errorf returns an error with the file and the line. It returns an error of reading instead, if
+// there is one: damage explains other errors, and such an error names the file already.
 func (c *characters) errorf(format string, args ...any) error {
 	if c.err != nil && c.err != io.EOF {
 		return c.err

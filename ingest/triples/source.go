@@ -307,7 +307,7 @@ func (s *Source) each(ctx context.Context, visit func(file int, t *triple) error
 			s.remarks = append(s.remarks, fmt.Sprintf(
 				"%s: line 1, %q, names columns and is left out; {header} no reads it as a triple", f.path, header))
 		}
-		graphs, err := s.eachIn(ctx, f, left, func(t *triple) error { return visit(i, t) })
+		graphs, err := s.eachIn(ctx, i, left, func(t *triple) error { return visit(i, t) })
 		if err != nil {
 			return err
 		}
@@ -321,10 +321,23 @@ func (s *Source) each(ctx context.Context, visit func(file int, t *triple) error
 // eachIn visits the triples of a file, and counts those with the name of a graph. left is called
 // with a header that is left out.
 func (s *Source) eachIn(
-	ctx context.Context, f *file, left func(string), visit func(t *triple) error,
+	ctx context.Context, number int, left func(string), visit func(t *triple) error,
 ) (graphs int64, err error) {
+	f, n := &s.files[number], 0
+	checked := func(t *triple) error {
+		if n%checkEvery == 0 && ctx.Err() != nil {
+			return fmt.Errorf("%s: %w", f.path, ctx.Err())
+		}
+		n++
+		return visit(t)
+	}
 	if f.form == turtles {
-		return 0, s.eachTurtle(ctx, f, visit)
+		in, err := lines.OpenBytes(f.path)
+		if err != nil {
+			return 0, err
+		}
+		defer in.Close()
+		return 0, newTurtle(f.path, in, fmt.Sprintf("%d.", number)).each(checked)
 	}
 	in, err := lines.OpenText(f.path, s.encoding)
 	if err != nil {
@@ -333,38 +346,16 @@ func (s *Source) eachIn(
 	defer in.Close()
 	p := s.parserOf(in, f)
 	p.left = left
-	err = s.visit(ctx, f, p.next, func(t *triple) error {
-		if err := s.dictionaries.translate(&p, t); err != nil {
-			return err
-		}
-		return visit(t)
-	})
-	return p.graphs, err
-}
-
-// eachTurtle visits the triples of a file of Turtle.
-func (s *Source) eachTurtle(ctx context.Context, f *file, visit func(t *triple) error) error {
-	in, err := lines.OpenBytes(f.path)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	number := slices.IndexFunc(s.files, func(o file) bool { return o.path == f.path })
-	return s.visit(ctx, f, newTurtle(f.path, in, fmt.Sprintf("%d.", number)).next, visit)
-}
-
-// visit visits the triples that next returns.
-func (s *Source) visit(ctx context.Context, f *file, next func() (*triple, error), visit func(t *triple) error) error {
-	for n := 0; ; n++ {
-		if n%checkEvery == 0 && ctx.Err() != nil {
-			return fmt.Errorf("%s: %w", f.path, ctx.Err())
-		}
-		t, err := next()
+	for {
+		t, err := p.next()
 		if err != nil || t == nil {
-			return err
+			return p.graphs, err
 		}
-		if err := visit(t); err != nil {
-			return err
+		if err = s.dictionaries.translate(&p, t); err == nil {
+			err = checked(t)
+		}
+		if err != nil {
+			return 0, err
 		}
 	}
 }
@@ -391,7 +382,7 @@ func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeC
 		if s.kept != nil {
 			err = s.kept.each(name, i, add)
 		} else {
-			_, err = s.eachIn(ctx, f, nil, func(t *triple) error {
+			_, err = s.eachIn(ctx, i, nil, func(t *triple) error {
 				if string(t.relation) != name || t.literal && s.o.Literals == LiteralsDrop || s.drops(t, f.part) {
 					return nil
 				}

