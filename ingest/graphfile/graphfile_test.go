@@ -344,6 +344,8 @@ func TestNodeLinkRefuses(t *testing.T) {
 		{`{"nodes": [{"id": nil}], "edges": []}`, `"nil" where a value belongs`},
 		{`{"nodes": [{"id": 01}], "edges": []}`, `"01" where a value belongs`},
 		{`{"nodes": [{"id": "\x"}], "edges": []}`, "is no text of JSON"},
+		{"{\"nodes\": [{\"id\": \"caf\xe9\"}], \"edges\": []}", `byte 18: the text "caf\xe9" is not UTF-8; convert it: iconv`},
+		{"{\"nodes\": [{\"id\": 1, \"\xe9\": 2}], \"edges\": []}", "is not UTF-8; convert it"},
 		{`{"nodes": [{"id": 1, "id": 2}], "edges": []}`, `attribute "id" is there twice`},
 		{`{"nodes": [{"id": [0, 1]}], "edges": []}`, `attribute "id", which names nodes, holds lists or objects`},
 		{`{"nodes": [{"id": 0, "x": 1}, {"x": 2}], "edges": []}`, "node 2, attribute id: an id is missing"},

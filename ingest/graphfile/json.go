@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/gnnstore/gnnstore/ingest/lines"
 )
@@ -140,6 +141,9 @@ func (t *tokens) readOther() error {
 
 // unquoted returns the text of a text token, as JSON writes it between quotes.
 func (t *tokens) unquoted() ([]byte, error) {
+	if !utf8.Valid(t.raw) {
+		return nil, t.errorf("the text %q is not UTF-8; convert it: iconv -f CP1252 -t UTF-8 FILE > PLAIN", lines.Clip(t.raw))
+	}
 	plain := true
 	for _, c := range t.raw {
 		if c == '\\' || c < ' ' {
