@@ -53,10 +53,7 @@ func (t *turtle) term(c byte) (node []byte, literal bool, err error) {
 	if len(node) == 0 {
 		return nil, false, errors.New("the IRI is empty, and means the file itself; @base gives the file an IRI")
 	}
-	if len(node) > ingest.MaxIDBytes {
-		if !literal {
-			return nil, false, fmt.Errorf("a name of %d bytes; names have 1 to %d", len(node), ingest.MaxIDBytes)
-		}
+	if len(node) > ingest.MaxIDBytes { // a literal, since names are bounded
 		node = shortened(node)
 	}
 	return node, literal, nil
@@ -155,7 +152,10 @@ func (t *turtle) iri() ([]byte, error) {
 		switch {
 		case c == '>':
 			t.skip()
-			return resolved(t.base, text), nil
+			if text = resolved(t.base, text); len(text) > ingest.MaxIDBytes { // with a long base
+				return nil, tooLong("an IRI", ingest.MaxIDBytes)
+			}
+			return text, nil
 		case c == '<' && len(text) == 0:
 			return nil, errors.New("<< begins a quoted triple of RDF-star, which is not read")
 		case c == '\\':

@@ -169,6 +169,7 @@ func TestTurtleHostile(t *testing.T) {
 		{repeated("<a> <b> ", "'c'^^", 1<<26, ""), "^^ and an IRI name the type of a text"},
 		{repeated("<a> <", "x", 1<<30, ""), "an IRI of more than 4096 bytes"},
 		{repeated("@prefix ", "x", 1<<30, ""), "a prefix is a name"},
+		{repeated("@base <http://x/> . ", "@base <xxx/> . ", 1<<26, ""), "an IRI of more than 4096 bytes"},
 		{repeated("<a> <b> ", "x", 1<<30, ""), "begins no term"},
 		{repeated("<a> <b> _:x", ".", 1<<30, ""), "'.' begins no term"},
 		{repeated("<a> <b> ", "1", 1<<30, ""), "a number of more than 4096 bytes"},
