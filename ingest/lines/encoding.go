@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -96,6 +97,51 @@ func OpenText(path string, e Encoding) (*Scanner, error) {
 	return s, nil
 }
 
+// OpenDecoded opens a file as OpenText does, for text that does not come in lines. Errors of Read
+// name the file, and the line if its bytes are not in the encoding.
+func OpenDecoded(path string, e Encoding) (io.ReadCloser, error) {
+	s, err := OpenText(path, e)
+	if err != nil {
+		return nil, err
+	}
+	if s.lossy {
+		return decoded{s, s.r}, nil
+	}
+	s.skipMark()
+	return decoded{s, transform.NewReader(s.r, encoding.UTF8Validator)}, nil
+}
+
+// decoded reads the text of a Scanner as UTF-8, and counts its lines there.
+type decoded struct {
+	s *Scanner
+	r io.Reader
+}
+
+func (d decoded) Close() error { return d.s.Close() }
+
+func (d decoded) Read(b []byte) (int, error) {
+	n, err := d.r.Read(b)
+	odd := -1
+	if d.s.lossy {
+		odd = bytes.Index(b[:n], []byte("\uFFFD"))
+	}
+	if odd >= 0 {
+		n, err = odd, errLossy
+	}
+	d.s.line += int64(bytes.Count(b[:n], []byte("\n")))
+	switch {
+	case err == nil || err == io.EOF:
+		return n, err
+	case err == errLossy:
+		err = d.s.ErrorAt(d.s.line+1, "%w", err)
+	case err == encoding.ErrInvalidUTF8:
+		err = d.s.ErrorAt(d.s.line+1, "%w; %s", ErrEncoding, otherText)
+	default:
+		err = damaged(d.s.name, err)
+	}
+	return n, err
+}
+
 func isUTF16(head []byte) bool {
 	return bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff"))
 }
@@ -128,11 +174,17 @@ func (s *Scanner) checkText(read int) {
 	s.odd = s.odd || !utf8.Valid(text[:len(text)-s.cut])
 }
 
+var errLossy = errors.New(
+	"it has bytes that are no characters in the encoding; choose another {encoding}, or fetch the file again")
+
+const otherText = "if it is Latin-1, as Excel writes it, say {encoding} latin1 or cp1252, " +
+	"or convert it: iconv -f CP1252 -t UTF-8 FILE > PLAIN"
+
 // errText is the error about a line that is not text in the encoding; nil if it is.
 func (s *Scanner) errText(line []byte) error {
 	switch {
 	case s.lossy && bytes.Contains(line, []byte("\uFFFD")):
-		return errors.New("it has bytes that are no characters in the encoding; choose another {encoding}, or fetch the file again")
+		return errLossy
 	case s.odd && !utf8.Valid(line):
 		at := 0
 		for at < len(line) {
@@ -142,8 +194,7 @@ func (s *Scanner) errText(line []byte) error {
 			}
 			at += n
 		}
-		return fmt.Errorf("%w: it has the byte 0x%02X; if it is Latin-1, as Excel writes it, say {encoding} latin1 or cp1252, or convert it: iconv -f CP1252 -t UTF-8 FILE > PLAIN",
-			ErrEncoding, line[at])
+		return fmt.Errorf("%w: it has the byte 0x%02X; %s", ErrEncoding, line[at], otherText)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package lines
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,16 @@ import (
 	"golang.org/x/text/encoding/unicode"
 	"pgregory.net/rapid"
 )
+
+func decodedText(path string, e Encoding) (string, error) {
+	in, err := OpenDecoded(path, e)
+	if err != nil {
+		return "", err
+	}
+	defer in.Close()
+	text, err := io.ReadAll(in)
+	return string(text), err
+}
 
 // TestEncoding: a text is the same in every encoding, packed or not.
 func TestEncoding(t *testing.T) {
@@ -38,6 +49,9 @@ func TestEncoding(t *testing.T) {
 			got, err := all(s)
 			require.NoError(t, err, name)
 			require.Equal(t, split(want), got, "%s %s", name, packing)
+			whole, err := decodedText(path, e)
+			require.NoError(t, err, name)
+			require.Equal(t, want, whole, "%s %s", name, packing)
 			if written == want {
 				continue
 			}
@@ -51,6 +65,10 @@ func TestEncoding(t *testing.T) {
 				require.ErrorContains(t, err, "the text is not UTF-8 but UTF-16; say {encoding} utf-16")
 			} else {
 				require.ErrorContains(t, err, path+": line 2: the text is not UTF-8: it has the byte 0xEB; if it is Latin-1")
+				begin, err := decodedText(path, Encoding{})
+				require.Equal(t, "id,name\n1,Zo", begin)
+				require.ErrorContains(t, err, path+": line 2: the text is not UTF-8; if it is Latin-1")
+				require.ErrorIs(t, err, ErrEncoding)
 			}
 		}
 	}
@@ -85,9 +103,14 @@ func TestEncodingRefused(t *testing.T) {
 			_, err = all(s)
 			require.NoError(t, s.Close())
 		}
-		require.ErrorContains(t, err, path+": ")
+		_, errDecoded := decodedText(path, e)
 		require.ErrorContains(t, err, c.want)
-		require.NotContains(t, err.Error(), "\n")
+		want, _, _ := strings.Cut(c.want, ": it has the byte")
+		require.ErrorContains(t, errDecoded, want)
+		for _, err := range []error{err, errDecoded} {
+			require.ErrorContains(t, err, path+": ")
+			require.NotContains(t, err.Error(), "\n")
+		}
 	}
 }
 

@@ -66,11 +66,16 @@ func OpenBytes(path string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.skipMark()
+	return unpacked{s}, nil
+}
+
+// skipMark skips a byte order mark.
+func (s *Scanner) skipMark() {
 	in := s.r.(*bufio.Reader) // nothing is read from it yet
 	if head, _ := in.Peek(len(byteOrderMark)); bytes.Equal(head, byteOrderMark) {
 		_, _ = in.Discard(len(byteOrderMark))
 	}
-	return unpacked{s}, nil
 }
 
 // OpenAny opens a file as OpenBytes does, and takes also the formats that are no tables.

@@ -332,7 +332,7 @@ func (s *Source) eachIn(
 		return visit(t)
 	}
 	if f.form == turtles {
-		in, err := lines.OpenBytes(f.path)
+		in, err := lines.OpenDecoded(f.path, s.encoding)
 		if err != nil {
 			return 0, err
 		}

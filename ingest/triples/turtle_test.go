@@ -257,12 +257,24 @@ func TestTurtleFiles(t *testing.T) {
 		"train.ttl": "<a> <r> [] . <a> <r> <b> . <b> <r> <c> .", "test.ttl": "<b> <r> [] .",
 	}), Options{}, build.Options{Features: "none"})
 	require.ElementsMatch(t, []string{"a r _:.0.1", "a r b", "b r c", "test: b r _:.1.1"}, written(t, d))
+	for text, o := range map[string]Options{
+		"\ufeff<a> <r> <é> .": {},
+		"<a> <r> <\xe9> .":    {Encoding: "latin1"},
+		"\xff\xfe<\x00a\x00>\x00<\x00r\x00>\x00<\x00\xe9\x00>\x00.\x00": {Encoding: "utf-16"},
+	} {
+		d, _ := sealed(t, write(t, map[string]string{"a.ttl": text}), o, build.Options{Features: "none"})
+		require.Equal(t, []string{"a r é"}, written(t, d))
+	}
+	src, err := Options{}.Open(write(t, map[string]string{"a.ttl": "# caf\u00e9\n<a> <r> <\xe9> ."}))
+	require.NoError(t, err)
+	_, err = src.Schema(t.Context())
+	require.ErrorContains(t, err, "a.ttl: line 2: the text is not UTF-8; if it is Latin-1, as Excel writes it, say {encoding} latin1")
 	bad := write(t, map[string]string{"a.ttl.gz": turtleGraph})
 	path := filepath.Join(bad, "a.ttl.gz")
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, text[:len(text)-9], 0o666))
-	src, err := Options{}.Open(path)
+	src, err = Options{}.Open(path)
 	require.NoError(t, err)
 	_, err = src.Schema(t.Context())
 	require.Error(t, err)
