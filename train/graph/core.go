@@ -120,14 +120,14 @@ func (c *core) newTask() (err error) {
 	return nil
 }
 
-// startReport begins a report of the measurements that follow, if a single worker learns classes.
-// take ends the report and returns it, or nil if there is none.
+// startReport begins a report of the measurements that follow, if the task makes reports. take ends
+// the report and returns it, or nil if there is none.
 func (c *core) startReport() (take func() *metric.Report) {
 	t, ok := c.task.(interface {
 		StartReport(memory int64)
 		TakeReport() *metric.Report
 	})
-	if !ok || c.share() != nil {
+	if !ok {
 		return func() *metric.Report { return nil }
 	}
 	t.StartReport(c.tiers.Total())

@@ -77,6 +77,15 @@ func ReportBytes(rows int64, classes int, multi bool, memory int64) int64 {
 	return scoreBytes*scores + 8*confused*confused + 100*int64(classes)
 }
 
+// Bytes returns the bytes that an accumulator of k keeps of so many rows: the scores that ROCAUC
+// ranks.
+func (k Kind) Bytes(rows int64, classes int, multi bool) int64 {
+	if k != ROCAUC {
+		return 0
+	}
+	return scoreBytes * rows * int64(rankedClasses(classes, multi))
+}
+
 // mostScores returns how many scores a Reporter keeps within memory.
 func mostScores(memory int64) int64 { return min(MostScores, memory/memoryShare/scoreBytes) }
 

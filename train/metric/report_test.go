@@ -138,3 +138,29 @@ func TestReportStaysWithinItsBytes(t *testing.T) {
 		}
 	}
 }
+
+// TestMetricStaysWithinItsBytes: the scores that a metric keeps take no more than Kind.Bytes, which
+// is 0 for metrics without scores.
+func TestMetricStaysWithinItsBytes(t *testing.T) {
+	const classes, rows = 3, 4000
+	for _, k := range Kinds {
+		m, err := NewMulti(k, classes)
+		if err != nil {
+			continue
+		}
+		for i := range rows {
+			m.Add(make([]float32, classes), []float32{float32(i % 2), 0, 1})
+		}
+		held := 0
+		if a, ok := m.(*multiAUC); ok {
+			for _, s := range a.classes {
+				held += 4 * (cap(s.positive) + cap(s.negative))
+			}
+			require.Positive(t, held)
+		} else {
+			require.Zero(t, k.Bytes(rows, classes, true), k)
+		}
+		require.LessOrEqual(t, int64(held), k.Bytes(rows, classes, true), k)
+	}
+	require.Equal(t, ROCAUC.Bytes(rows, 1, true), ROCAUC.Bytes(rows, 2, false))
+}

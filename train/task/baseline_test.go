@@ -306,8 +306,8 @@ func TestScale(t *testing.T) {
 	require.Equal(t, 4.0, scale)
 }
 
-// TestReportsAreBudgeted: the bytes of a task have a report, unless there is none. A network that
-// learns no more measures any labelled node.
+// TestReportsAreBudgeted: the bytes of a task have the scores of a metric, and a report unless
+// there is none. A network that learns no more measures any labelled node.
 func TestReportsAreBudgeted(t *testing.T) {
 	const memory, little = 1 << 30, 1 << 10
 	s := storetest.Communities(60, 3, 3, 4, 1)
@@ -320,11 +320,18 @@ func TestReportsAreBudgeted(t *testing.T) {
 	require.Zero(t, k.FixedBytes(memory, false))
 	k.options.Share = func(n int) (lo, hi int) { return 0, n }
 	require.Zero(t, k.Bytes(memory))
+	k.kind = metric.ROCAUC
+	require.Equal(t, metric.ROCAUC.Bytes(int64(most), 3, false), k.Bytes(memory))
+	split := int64(len(k.data.Train) + len(k.data.Valid) + len(k.data.Test))
+	require.Equal(t, metric.ROCAUC.Bytes(split, 3, false), k.FixedBytes(memory, true))
 
 	d := marks(t, "mark")
 	e, err := NewEdges(d, Options{Batch: 5}, LinkOptions{})
 	require.NoError(t, err)
 	most = max(e.Count(Valid), e.Count(Test))
 	want := metric.ReportBytes(int64(most), len(e.label.Classes), false, memory)
+	require.Equal(t, want, e.FixedBytes(memory, true)-e.FixedBytes(memory, false))
+	e.kind = metric.ROCAUC
+	want += metric.ROCAUC.Bytes(int64(most), len(e.label.Classes), false)
 	require.Equal(t, want, e.FixedBytes(memory, true)-e.FixedBytes(memory, false))
 }

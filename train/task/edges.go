@@ -235,13 +235,12 @@ func (k *Edges) Constant() string { return k.constant }
 // StartReport has the measurements that follow make a report, until TakeReport takes it. The
 // process may take memory bytes.
 func (k *Edges) StartReport(memory int64) {
-	if k.numbers == nil {
+	if k.reports() {
 		k.reporter = metric.NewReporter(len(k.label.Classes), false, memory)
 	}
 }
 
-// TakeReport returns the report of what was measured since StartReport, or nil if numbers are
-// learnt.
+// TakeReport returns the report of what was measured since StartReport, or nil if there is none.
 func (k *Edges) TakeReport() *metric.Report {
 	defer func() { k.reporter = nil }()
 	return k.reporter.Report(k.label.Classes)

@@ -37,32 +37,36 @@ func (k *Edges) Count(p Part) int {
 const GivenEdges = 1 << 14
 
 // FixedBytes returns the memory of the values that are given with edges, four times over: as read,
-// room to grow, as computed, and on the backend. If measures is set, it adds the memory of a
-// report.
+// room to grow, as computed, and on the backend. If measures is set, it adds the memory of the
+// metric and of a report.
 func (k *Edges) FixedBytes(memory int64, measures bool) int64 {
 	bytes := 4 * 4 * int64(k.data.GivenDim()) * int64(k.data.GivenAtOnce(GivenEdges))
 	if measures {
-		bytes += k.reportBytes(memory)
+		bytes += k.measuredBytes(memory)
 	}
 	return bytes
 }
 
-// reportBytes returns the memory of a report on a part. There is none on numbers, and none where
-// workers share the edges.
-func (k *Edges) reportBytes(memory int64) int64 {
-	if k.numbers != nil || k.options.Share != nil {
-		return 0
+// measuredBytes returns the memory of the metric and of a report on a part.
+func (k *Edges) measuredBytes(memory int64) int64 {
+	most, classes := int64(max(k.Count(Valid), k.Count(Test))), len(k.label.Classes)
+	bytes := k.kind.Bytes(most, classes, false)
+	if k.reports() {
+		bytes += metric.ReportBytes(most, classes, false, memory)
 	}
-	most := max(k.Count(Valid), k.Count(Test))
-	return metric.ReportBytes(int64(most), len(k.label.Classes), false, memory)
+	return bytes
 }
+
+// reports reports whether measurements can make a report: not of numbers, and not where workers
+// share the edges.
+func (k *Edges) reports() bool { return k.numbers == nil && k.options.Share == nil }
 
 // edgesAtOnce is the most edges that a measurement computes at once. It computes fewer if much is
 // given with each: see data.Data.GivenAtOnce.
 const edgesAtOnce = 1 << 13
 
 // Bytes returns the largest memory of an evaluation beside the rows of the layers: a row for each
-// node that edges name, the logits of some edges with their inputs, and a report.
+// node that edges name, the logits of some edges with their inputs, the metric, and a report.
 func (k *Edges) Bytes(memory int64) (n int64) {
 	most := 0
 	for p := range k.held {
@@ -73,7 +77,7 @@ func (k *Edges) Bytes(memory int64) (n int64) {
 		nodes := int64(k.data.Types[t].Nodes)
 		n += 4*cols*min(nodes, 2*int64(most)) + nodes/4
 	}
-	n += k.reportBytes(memory)
+	n += k.measuredBytes(memory)
 	return n + 8*int64(most) + 4*(3*cols+int64(k.net.Model.EdgeOut+k.data.GivenDim()))*int64(min(most, k.data.GivenAtOnce(edgesAtOnce)))
 }
 

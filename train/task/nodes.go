@@ -390,27 +390,38 @@ func (k *Nodes) Examples() string { return "nodes" }
 // Limit does nothing: the evaluator limits nodes.
 func (k *Nodes) Limit(int) error { return nil }
 
-// Bytes returns the memory of a report: nodes are measured as their rows are computed.
+// Bytes returns the memory of the metric and of a report: nodes are measured as their rows are
+// computed.
 func (k *Nodes) Bytes(memory int64) int64 {
-	return k.reportBytes(max(len(k.data.Valid), len(k.data.Test)), memory)
+	most := max(len(k.data.Valid), len(k.data.Test))
+	return k.metricBytes(most) + k.reportBytes(most, memory)
 }
 
-// FixedBytes returns the memory of a report if measures is set. Any labelled node may be measured.
+// FixedBytes returns the memory of the metric and of a report if measures is set. Any labelled node
+// may be measured, so a report, which has a bound, is counted for all nodes. A metric has none. It
+// is counted for the split, since few graphs have a label for each of their nodes.
 func (k *Nodes) FixedBytes(memory int64, measures bool) int64 {
 	if !measures {
 		return 0
 	}
-	return k.reportBytes(k.data.Types[k.data.Target].Nodes, memory)
+	split := len(k.data.Train) + len(k.data.Valid) + len(k.data.Test)
+	return k.metricBytes(split) + k.reportBytes(k.data.Types[k.data.Target].Nodes, memory)
 }
 
-// reportBytes returns the memory of a report on so many nodes. There is none on numbers, and none
-// where workers share the nodes.
+func (k *Nodes) metricBytes(nodes int) int64 {
+	return k.kind.Bytes(int64(nodes), k.data.Labels.Classes(), k.multi)
+}
+
 func (k *Nodes) reportBytes(nodes int, memory int64) int64 {
-	if k.numbers != nil || k.options.Share != nil {
+	if !k.reports() {
 		return 0
 	}
 	return metric.ReportBytes(int64(nodes), k.data.Labels.Classes(), k.multi, memory)
 }
+
+// reports reports whether measurements can make a report: not of numbers, and not where workers
+// share the nodes.
+func (k *Nodes) reports() bool { return k.numbers == nil && k.options.Share == nil }
 
 // Without is nil: batches are drawn from all edges.
 func (k *Nodes) Without(int) []sample.Without { return nil }
@@ -441,13 +452,12 @@ func (k *Nodes) Measure(f *step.Feed, _ int, logits kernels.Tensor, nodes []uint
 // StartReport has the measurements that follow make a report, until TakeReport takes it. The
 // process may take memory bytes.
 func (k *Nodes) StartReport(memory int64) {
-	if k.numbers == nil {
+	if k.reports() {
 		k.reporter = metric.NewReporter(k.data.Labels.Classes(), k.multi, memory)
 	}
 }
 
-// TakeReport returns the report of what was measured since StartReport, or nil if numbers are
-// learnt.
+// TakeReport returns the report of what was measured since StartReport, or nil if there is none.
 func (k *Nodes) TakeReport() *metric.Report {
 	defer func() { k.reporter = nil }()
 	return k.reporter.Report(k.data.Labels.Label.ClassNames)
