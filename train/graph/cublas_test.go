@@ -61,6 +61,6 @@ func TestCublas(t *testing.T) {
 		return n
 	}
 	few := launches(4)
-	require.LessOrEqual(t, launches(12)-few, int64(36*8)) // one of 36 is for rows that lie on the device
+	require.LessOrEqual(t, launches(12)-few, int64(36*8)) // 1 of 36 for rows on the device
 	require.NoError(t, be.Close())
 }

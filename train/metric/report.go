@@ -101,7 +101,7 @@ func rankedClasses(classes int, multi bool) int {
 type Reporter struct {
 	classes   []outcomes
 	confusion [][]int64
-	ranked    []scores[float32] // by class, or of the second of two; nil once there are more than most
+	ranked    []scores[float32] // by class, or of the second of two; nil beyond most
 	kept      int64
 	most      int64
 	rows      int64

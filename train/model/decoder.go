@@ -108,9 +108,10 @@ func (p Pairs) each(n int) kernels.Adjacency {
 	}
 }
 
-// product returns the products of elements of a and b, which have a row for each node.
+// product returns the products of elements of a and b, which have a row for each node. It is a
+// WeightedSum in which each element is a head with one neighbour.
 func (p Pairs) product(t *tape.Tape, a, b *tape.Var) *tape.Var {
-	return t.WeightedSum(a, b, nil, p.each(p.Nodes.Rows)) // each element is a head with one neighbour
+	return t.WeightedSum(a, b, nil, p.each(p.Nodes.Rows))
 }
 
 // Bilinear returns rows whose products with partners' rows are the scores, up to their last bits:

@@ -67,7 +67,8 @@ func (o *Options) Complete(flags *setting.Bound[Options]) error {
 		}
 	}
 	o.Left = Table.Left(given)
-	return errors.Join(flags.Err(), o.refuseZeros(given), o.Normalize()) // what could not be read is as before
+	// An option whose flag could not be read keeps its value.
+	return errors.Join(flags.Err(), o.refuseZeros(given), o.Normalize())
 }
 
 // refuseZeros refuses a 0 that is given for an option where 0 stands for the default.

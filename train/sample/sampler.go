@@ -29,8 +29,8 @@ type Sampler struct {
 	Guard func(work func() error) error
 
 	schema    Schema
-	known     int             // relations of the graph
-	relations []relation      // relations with blocks in batches: all, or with Options.NoBlocks none
+	known     int             // number of relations of the graph
+	relations []relation      // relations with blocks in batches; none with Options.NoBlocks
 	sets      [][][]*relation // relations that are drawn together, by hop
 	drawers   []drawer
 	jobs      []job

@@ -1,5 +1,6 @@
 // Command distances writes the distances between rows that edges join, and the gradients of these
-// distances. A destination's row stays in the first-level cache while the rows of its list are read.
+// distances. A destination's row stays in the first-level cache while the rows of its list are
+// read.
 package main
 
 import (

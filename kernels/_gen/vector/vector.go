@@ -420,7 +420,8 @@ func (t Target) Whole(prefix string, n reg.GPVirtual, unroll int, body func(At))
 	return i
 }
 
-// Predicates of VCMPPS. NaN makes Unordered and Unequal true, and the others false. Only NaN makes Unordered true.
+// Predicates of VCMPPS. NaN makes Unordered and Unequal true, and the others false. Only NaN makes
+// Unordered true.
 const (
 	Equal          = 0
 	Unordered      = 3
