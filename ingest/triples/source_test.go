@@ -258,13 +258,13 @@ func TestRefused(t *testing.T) {
 	require.ErrorContains(t, err, "more than a quarter of {memory}")
 }
 
-// TestEscapes: a letter written by its number becomes the letter. Escaped quotes and control
-// characters of a literal stay.
+// TestEscapes: a character has one spelling, however a file writes it. Quotes and control
+// characters of a literal are escaped.
 func TestEscapes(t *testing.T) {
-	text := `<http://x/\u0041> <b> "caf\u00e9 \U0001F600 \"q\" \u0022 \\u0041 \n \u000A" .` + "\n<http://x/A> <b> <c> .\n"
+	text := `<http://x/\u0041> <b> "caf\u00e9 \U0001F600 \"q\" \u0022 \' \\u0041 \n \u000A \u007F` + "\t" + `" .` + "\n<http://x/A> <b> <c> .\n"
 	d, _ := sealed(t, write(t, map[string]string{"g.nt": text}), Options{}, build.Options{Features: "none"})
 	require.EqualValues(t, 3, d.Manifest().NodeTypes[0].Count)
-	for _, name := range []string{"http://x/A", "c", `"café 😀 \"q\" \u0022 \\u0041 \n \u000A"`} {
+	for _, name := range []string{"http://x/A", "c", `"café 😀 \"q\" \" ' \\u0041 \n \n \u007F\t"`} {
 		_, ok, err := d.IDs(0).Find([]byte(name))
 		require.NoError(t, err)
 		require.True(t, ok, name)

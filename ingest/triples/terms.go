@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -212,7 +210,7 @@ func (t *turtle) literal(quote byte) ([]byte, error) {
 			continue
 		case (c == '\n' || c == '\r') && !long:
 			return nil, errors.New("no quote ends the text on its line; three quotes begin and end texts of several lines")
-		case c < ' ' || c == '"' || c == 0x7f:
+		case c == '"' || isControl(rune(c)):
 			text = appendEscaped(text, rune(c))
 		default:
 			text = append(text, c)
@@ -274,36 +272,14 @@ func (t *turtle) typed(text []byte) ([]byte, error) {
 
 // escape reads an escape, and returns its character.
 func (t *turtle) escape(literal bool) (rune, error) {
-	e := t.peek(2)
-	if len(e) < 2 {
-		return 0, cutShort(io.EOF)
+	r, size, err := cutEscape(t.peek(len(`\U0010FFFF`)), literal)
+	if err != nil {
+		return 0, err
 	}
-	if at := strings.IndexByte(`tbnrf"'\`, e[1]); literal && at >= 0 {
-		t.skip()
-		t.skip()
-		return rune("\t\b\n\r\f\"'\\"[at]), nil
-	}
-	digits := map[byte]int{'u': 4, 'U': 8}[e[1]]
-	e = t.peek(2 + digits)
-	n, err := strconv.ParseUint(string(e[min(2, len(e)):]), 16, 32)
-	if digits == 0 || len(e) < 2+digits || err != nil || !utf8.ValidRune(rune(n)) || n > utf8.MaxRune {
-		return 0, badEscape(e)
-	}
-	for range 2 + digits {
+	for range size {
 		t.skip()
 	}
-	return rune(n), nil
-}
-
-// appendEscaped appends a character of a literal as N-Triples writes it.
-func appendEscaped(text []byte, r rune) []byte {
-	if at := strings.IndexRune("\t\b\n\r\f\"\\", r); at >= 0 {
-		return append(text, '\\', `tbnrf"\`[at])
-	}
-	if r < ' ' || r == 0x7f {
-		return fmt.Appendf(text, "\\u%04X", r)
-	}
-	return utf8.AppendRune(text, r)
+	return r, nil
 }
 
 func tooLong(what string, most int) error {

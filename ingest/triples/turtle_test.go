@@ -134,6 +134,19 @@ func TestTurtleRefused(t *testing.T) {
 	}
 }
 
+// TestOneSpelling: a literal has the same name in N-Triples and in Turtle.
+func TestOneSpelling(t *testing.T) {
+	for _, literal := range []string{
+		`"\u0022\"\\\u005c"`, `"\'\u0027'"`, "\"\t\\t\\u0009\x7f\\u007f\x01\"", `"\u000a\U0000000D\b\f"@en`, `"\u00e9é"^^<x:\u00e9>`,
+	} {
+		term, _, _, err := cutTerm([]byte(literal + " ."))
+		require.NoError(t, err)
+		all, err := spelled("<a> <b> "+literal+" .", false)
+		require.NoError(t, err)
+		require.Equal(t, []string{"a b " + string(term)}, all)
+	}
+}
+
 // repeated reads a text, then another n times, then a third.
 func repeated(head, text string, n int64, tail string) io.Reader {
 	return io.MultiReader(strings.NewReader(head),
