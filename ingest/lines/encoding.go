@@ -104,14 +104,16 @@ func OpenDecoded(path string, e Encoding) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
+	check := encoding.UTF8Validator
 	if s.lossy {
-		return decoded{s, s.r}, nil
+		check = lossless{}
+	} else {
+		s.skipMark()
 	}
-	s.skipMark()
-	return decoded{s, transform.NewReader(s.r, encoding.UTF8Validator)}, nil
+	return decoded{s, transform.NewReader(s.r, check)}, nil
 }
 
-// decoded reads the text of a Scanner as UTF-8, and counts its lines there.
+// decoded reads checked text, and counts its lines in s.
 type decoded struct {
 	s *Scanner
 	r io.Reader
@@ -121,26 +123,38 @@ func (d decoded) Close() error { return d.s.Close() }
 
 func (d decoded) Read(b []byte) (int, error) {
 	n, err := d.r.Read(b)
-	odd := -1
-	if d.s.lossy {
-		odd = bytes.Index(b[:n], []byte("\uFFFD"))
-	}
-	if odd >= 0 {
-		n, err = odd, errLossy
-	}
 	d.s.line += int64(bytes.Count(b[:n], []byte("\n")))
-	switch {
-	case err == nil || err == io.EOF:
-		return n, err
-	case err == errLossy:
+	switch err {
+	case nil, io.EOF:
+	case errLossy:
 		err = d.s.ErrorAt(d.s.line+1, "%w", err)
-	case err == encoding.ErrInvalidUTF8:
+	case encoding.ErrInvalidUTF8:
 		err = d.s.ErrorAt(d.s.line+1, "%w; %s", ErrEncoding, otherText)
 	default:
 		err = damaged(d.s.name, err)
 	}
 	return n, err
 }
+
+// lossless passes text on, and refuses U+FFFD with errLossy.
+type lossless struct{ transform.NopResetter }
+
+func (lossless) Transform(dst, src []byte, atEOF bool) (nDst, nSrc int, err error) {
+	n := len(src)
+	if at := bytes.Index(src, replacement); at >= 0 {
+		n, err = at, errLossy
+	} else if whole := n - cutOff(src); !atEOF && whole < n {
+		n, err = whole, transform.ErrShortSrc
+	}
+	if n > len(dst) {
+		n, err = len(dst), transform.ErrShortDst
+	}
+	copy(dst, src[:n])
+	return n, n, err
+}
+
+// replacement stands in decoded text for bytes that are no character.
+var replacement = []byte("\uFFFD")
 
 func isUTF16(head []byte) bool {
 	return bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff"))
@@ -162,16 +176,21 @@ func (e Encoding) refuse(name string, head []byte) error {
 // bytes are checked with the next read.
 func (s *Scanner) checkText(read int) {
 	text := s.buf[s.end-read-s.cut : s.end]
-	s.cut = 0
+	s.cut = cutOff(text)
+	s.odd = s.odd || !utf8.Valid(text[:len(text)-s.cut])
+}
+
+// cutOff returns the size of the unfinished character at the end of a text; 0 if there is none.
+func cutOff(text []byte) int {
 	for i := 1; i <= min(utf8.UTFMax-1, len(text)); i++ {
 		if last := text[len(text)-i:]; utf8.RuneStart(last[0]) {
 			if !utf8.FullRune(last) {
-				s.cut = i
+				return i
 			}
 			break
 		}
 	}
-	s.odd = s.odd || !utf8.Valid(text[:len(text)-s.cut])
+	return 0
 }
 
 var errLossy = errors.New(
@@ -183,7 +202,7 @@ const otherText = "if it is Latin-1, as Excel writes it, say {encoding} latin1 o
 // errText is the error about a line that is not text in the encoding; nil if it is.
 func (s *Scanner) errText(line []byte) error {
 	switch {
-	case s.lossy && bytes.Contains(line, []byte("\uFFFD")):
+	case s.lossy && bytes.Contains(line, replacement):
 		return errLossy
 	case s.odd && !utf8.Valid(line):
 		at := 0

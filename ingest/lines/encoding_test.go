@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/text/encoding/charmap"
@@ -13,13 +14,14 @@ import (
 	"pgregory.net/rapid"
 )
 
+// decodedText reads byte by byte, so that reads share characters.
 func decodedText(path string, e Encoding) (string, error) {
 	in, err := OpenDecoded(path, e)
 	if err != nil {
 		return "", err
 	}
 	defer in.Close()
-	text, err := io.ReadAll(in)
+	text, err := io.ReadAll(iotest.OneByteReader(in))
 	return string(text), err
 }
 
