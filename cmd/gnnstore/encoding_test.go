@@ -14,7 +14,7 @@ import (
 )
 
 // textSources are graphs in text, with characters beyond ASCII where names may be such. Files that
-// must be UTF-8 end in .yaml, .json and .graphml.
+// must be UTF-8 end in .yaml, .json, .graphml and .mtx.
 var textSources = map[string]struct {
 	args    []string // src first
 	files   map[string]string
@@ -37,8 +37,20 @@ var textSources = map[string]struct {
 	"nodelink": {[]string{"g.json", "--features", "degree"}, map[string]string{"g.json": `{"nodes": [{"id": "é"}, {"id": "ü"}], "links": [{"source": "é", "target": "ü"}]}`}, false},
 	"graphml": {[]string{"g.graphml", "--features", "degree"}, map[string]string{
 		"g.graphml": `<?xml version="1.0" encoding="UTF-8"?><graphml><graph edgedefault="directed"><node id="é"/><node id="ü"/><edge source="é" target="ü"/></graph></graphml>`}, false},
-	"mtx": {[]string{"g.mtx", "--features", "degree"}, map[string]string{"g.mtx": "%%MatrixMarket matrix coordinate pattern general\n3 3 2\n1 2\n2 3\n"}, false},
+	"mtx": {[]string{"g.mtx", "--features", "degree"}, map[string]string{"g.mtx": mtxText}, false},
+	"mtx nodes": {[]string{"g.mtx", "--nodes", "n.csv", "--label", "größe", "--decimal", "comma", "--header", "yes"}, map[string]string{
+		"g.mtx": mtxText, "n.csv": "id;x;größe\n1;0,5;groß\n2;2;klein\n3;1,5;groß\n"}, true},
+	"tgb": {[]string{"thgl-y_edgelist.csv"}, map[string]string{
+		"thgl-y_edgelist.csv": "timestamp,head,tail,gehört\n1,Zoë,Ünal,süß\n2,Ünal,José,öde\n3,José,Zoë,süß\n",
+		"thgl-y_nodetype.csv": "node_id,type\nZoë,groß\nÜnal,klein\nJosé,groß\n"}, true},
+	"tgl": {[]string{"."}, map[string]string{
+		"edges.csv":  ",src,dst,time,größe,ext_roll\n0,0,2,1.5,0,0\n1,1,2,2,0,1\n2,0,1,3,0,2\n",
+		"labels.csv": ",node,time,label,größe,ext_roll\n0,0,1,0,é,0\n1,1,2,1,é,1\n2,2,3,0,é,2\n"}, true},
+	"tgn": {[]string{"ml_g.csv"}, map[string]string{
+		"ml_g.csv": ",u,i,ts,label,idx,größe\n0,1,3,0.0,0.0,1,é\n1,2,3,36.0,1.0,2,é\n2,1,4,77.0,0.0,3,é\n"}, true},
 }
+
+const mtxText = "%%MatrixMarket matrix coordinate pattern general\n3 3 2\n1 2\n2 3\n"
 
 var sealed = regexp.MustCompile(`seal ([0-9a-f]+)`)
 
@@ -83,7 +95,7 @@ func TestTextEncodings(t *testing.T) {
 			other := false
 			write := func(name, text string) string {
 				switch filepath.Ext(name) {
-				case ".yaml", ".json", ".graphml":
+				case ".yaml", ".json", ".graphml", ".mtx":
 					return text
 				}
 				written, err := encoder.String(text)

@@ -238,6 +238,7 @@ func (o *sourceOptions) openEvents(path string) (ingest.Source, error) {
 func (o *sourceOptions) eventset() eventset.Options {
 	return eventset.Options{
 		Bipartite: o.csv.Bipartite, NoRows: o.made, NodeTypes: o.nodeTypes, Missing: o.missingTypes, Memory: o.memory,
+		Encoding: o.csv.Encoding,
 	}
 }
 

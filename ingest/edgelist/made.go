@@ -35,6 +35,10 @@ type Made struct {
 // OpenMade opens a graph that made describes, of the file at path. Options name the columns of its
 // tables; {weight} none leaves weights out.
 func OpenMade(path string, made *Made, o Options) (*Source, error) {
+	f, err := o.form() // of the table of nodes, if it is a file of its own
+	if err != nil {
+		return nil, err
+	}
 	o.Header, o.OneSpace = "yes", true
 	if o.OwnNodes = made.Nodes != nil; o.OwnNodes {
 		o.Nodes = path
@@ -45,7 +49,7 @@ func OpenMade(path string, made *Made, o Options) (*Source, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Source{o: o, made: made, files: []string{path}, skipped: made.Skipped}
+	s := &Source{o: o, form: f, made: made, files: []string{path}, skipped: made.Skipped}
 	if err := s.open(); err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 
 // labelTable opens labels.csv, a list of events as well: of nodes with their classes.
 func (s *Source) labelTable() (*edgelist.Source, error) {
-	return edgelist.Open(s.labels, edgelist.Options{Events: true, Header: "yes", Src: "node", Dst: "label", Time: "time", Part: "ext_roll", IDType: "int"})
+	return edgelist.Open(s.labels, edgelist.Options{Events: true, Header: "yes", Src: "node", Dst: "label", Time: "time", Part: "ext_roll", IDType: "int", Encoding: s.text})
 }
 
 // labelled returns the schema of a stream whose nodes have labels. Nodes count from 0. Where

@@ -20,6 +20,7 @@ const maxNodeTypes = 1024
 // nodeTypes is a table of nodes and their types, TGB's NAME_nodetype.csv.
 type nodeTypes struct {
 	path    string
+	text    lines.Encoding
 	names   *ingest.Category
 	of      []int32 // by the number of a node; -1 without a type
 	missing int64   // nodes without a type
@@ -28,7 +29,7 @@ type nodeTypes struct {
 
 // each visits the rows of the table. The texts are lent.
 func (n *nodeTypes) each(ctx context.Context, visit func(in *lines.Scanner, id []byte, kind ingest.Token) error) error {
-	in, err := lines.Open(n.path)
+	in, err := lines.OpenText(n.path, n.text)
 	if err != nil {
 		return err
 	}

@@ -124,6 +124,7 @@ func TestBadNodeTypes(t *testing.T) {
 		"nodetype.csv: the file is empty; fetch it again":                                                                              withTypes(""),
 		"nodetype.csv: no node of the events is in it; is it of another dataset? {node_types} none reads none":                         withTypes("node_id,type\n"),
 		"nodetype.csv: more than 1024 different types of nodes, each a column of features; {node_types} none reads none":               {"thgl-y_edgelist.csv": chain.String(), "thgl-y_nodetype.csv": many},
+		"line 2: the text is not UTF-8: it has the byte 0xE9":                                                                          withTypes("node_id,type\n3,caf\xe9\n"),
 		"the file is not text: it holds a zero byte":                                                                                   withTypes("node_id,type\n3,\x001\n"),
 	} {
 		s, err := OpenTGB(f.write(t), nil, Options{})

@@ -25,6 +25,8 @@ type Options struct {
 	Missing string
 	// Memory bounds what the pickle of a .pt takes; 0 is no bound but its own.
 	Memory int64
+	// Encoding names the encoding of text, as in edgelist.Options.
+	Encoding string
 }
 
 // Source is a stream with features beside its table. Rows of the table are not passed over: those
@@ -37,6 +39,7 @@ type Source struct {
 	skipped []string
 	labels  string // a table of labels of nodes at times; empty: there is none
 	memory  int64  // Options.Memory
+	text    string // Options.Encoding
 	named   bool   // column idx names the row of features that an event has
 	schema  *ingest.Schema
 }
@@ -52,7 +55,7 @@ func OpenTGL(dir string, o Options) (*Source, error) {
 	case !exists(table):
 		return nil, fmt.Errorf("%s: no edges.csv in it; name TGL's folder of one data set", dir)
 	}
-	s := &Source{}
+	s := &Source{text: o.Encoding}
 	nodes, err := s.matrix(o, dir, "node_features", 0)
 	if err != nil {
 		return nil, err
@@ -103,7 +106,7 @@ func OpenTGN(path string, o Options) (*Source, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s: not ml_NAME.csv, which TGN's preprocessing leaves; for another table choose format events", path)
 	}
-	s := &Source{memory: o.Memory}
+	s := &Source{memory: o.Memory, text: o.Encoding}
 	events, err := s.matrix(o, filepath.Dir(path), base, 1)
 	if err != nil {
 		return nil, err
@@ -135,7 +138,7 @@ func escape(dir string) string {
 }
 
 func (s *Source) open(table string, o edgelist.Options) (_ *Source, err error) {
-	s.list = table
+	s.list, o.Encoding = table, s.text
 	if s.Source, err = edgelist.Open(table, o); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,7 @@
 package eventset
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -81,11 +81,15 @@ func OpenTGB(path string, columns []string, o Options) (*TGB, error) {
 			t.negatives = nil
 		}
 	}
-	header, err := firstLine(table)
+	text, err := lines.ParseEncoding(o.Encoding)
 	if err != nil {
 		return nil, err
 	}
-	list := edgelist.Options{Events: true, EdgeFeatures: columns}
+	header, err := firstLine(table, text)
+	if err != nil {
+		return nil, err
+	}
+	list := edgelist.Options{Events: true, EdgeFeatures: columns, Encoding: o.Encoding}
 	types := o.NodeTypes
 	if beside := filepath.Join(dir, name+"_nodetype"+version+".csv"); types == "" && exists(beside) {
 		types = beside
@@ -93,7 +97,7 @@ func OpenTGB(path string, columns []string, o Options) (*TGB, error) {
 	switch {
 	case types == "" || types == NoNodeTypes:
 	case !jodie(header):
-		t.types = &nodeTypes{path: types}
+		t.types = &nodeTypes{path: types, text: text}
 	case o.NodeTypes != "":
 		return nil, fmt.Errorf("{node_types} %s: the users and items of %s are two types already; leave it out",
 			types, table)
@@ -163,17 +167,17 @@ func findTGB(path string) (string, error) {
 }
 
 // firstLine is the header of a table.
-func firstLine(path string) (string, error) {
-	f, err := store.OpenFile(path)
+func firstLine(path string, of lines.Encoding) (string, error) {
+	in, err := lines.OpenText(path, of)
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
-	line, err := bufio.NewReader(io.LimitReader(f, 64<<10)).ReadString('\n')
+	defer in.Close()
+	line, err := in.Next()
 	if err != nil && err != io.EOF {
-		return "", fmt.Errorf("%s: %w", path, err)
+		return "", err
 	}
-	return strings.TrimPrefix(strings.TrimSpace(line), "\ufeff"), nil
+	return string(bytes.TrimSpace(line)), nil
 }
 
 // jodie reports whether a header has JODIE's layout.
