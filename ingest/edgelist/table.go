@@ -714,4 +714,6 @@ func (t *table) spelled(cell []byte, other string) string {
 }
 
 // missing reports whether a cell holds no value.
-func missing(cell []byte) bool { return len(cell) == 0 || bytes.EqualFold(cell, []byte("nan")) }
+func missing(cell []byte) bool {
+	return len(cell) == 0 || len(cell) == 3 && bytes.EqualFold(cell, []byte("nan"))
+}

@@ -13,7 +13,58 @@ func Float(cell []byte, bits int) (float64, error) {
 	if len(cell) > 2 && (cell[1]|' ' == 'x' || cell[2]|' ' == 'x' || bytes.IndexByte(cell, '_') >= 0) {
 		return 0, &strconv.NumError{Func: "ParseFloat", Num: string(cell), Err: strconv.ErrSyntax}
 	}
+	if v, ok := short(cell, bits); ok {
+		return v, nil
+	}
 	return strconv.ParseFloat(string(cell), bits)
+}
+
+// tens are powers of ten that a 64-bit float holds exactly. The first shortTens of them fit in 32
+// bits.
+var tens = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
+
+const shortTens = 11
+
+// short reads a number of few digits without an exponent, such as -0.25. A float holds its digits
+// as an integer, and the power of ten behind them, so one division gives the nearest float. It
+// returns false for other cells.
+func short(cell []byte, bits int) (v float64, ok bool) {
+	digits := cell
+	if len(cell) > 0 && (cell[0] == '-' || cell[0] == '+') {
+		digits = cell[1:]
+	}
+	if len(digits) > len(tens) {
+		return 0, false
+	}
+	whole, point := uint64(0), -1
+	for i, c := range digits {
+		switch {
+		case c-'0' <= 9:
+			whole = whole*10 + uint64(c-'0')
+		case c == '.' && point < 0:
+			point = i
+		default:
+			return 0, false
+		}
+	}
+	fraction := 0
+	if point >= 0 {
+		fraction = len(digits) - 1 - point
+	}
+	switch {
+	case len(digits) == 0 || point >= 0 && len(digits) == 1:
+		return 0, false
+	case bits == 64 && whole < 1<<53:
+		v = float64(whole) / tens[fraction]
+	case bits == 32 && whole < 1<<24 && fraction < shortTens:
+		v = float64(float32(whole) / float32(tens[fraction]))
+	default:
+		return 0, false
+	}
+	if cell[0] == '-' {
+		v = -v
+	}
+	return v, true
 }
 
 // maxDigits is more digits than any 64-bit float has in full.

@@ -26,6 +26,31 @@ func TestFloat(t *testing.T) {
 	require.ErrorIs(t, err, strconv.ErrRange)
 }
 
+// TestShort: a number of few digits is read as strconv reads it, bit by bit.
+func TestShort(t *testing.T) {
+	taken := 0
+	rapid.Check(t, func(t *rapid.T) {
+		cell := rapid.StringMatching(`[-+]?[0-9]{0,17}(\.[0-9]{0,17})?([eE.x-][0-9]?)?`).Draw(t, "cell")
+		for _, bits := range []int{32, 64} {
+			if v, ok := short([]byte(cell), bits); ok {
+				want, err := strconv.ParseFloat(cell, bits)
+				require.NoError(t, err, cell)
+				require.Equal(t, math.Float64bits(want), math.Float64bits(v), "%q as a float of %d bits", cell, bits)
+				taken++
+			}
+		}
+	})
+	require.NotZero(t, taken)
+	for _, cell := range []string{"-0", "0.", ".5", "16777215", "0.8474", "-1.0000000001", "0.00000000000001"} {
+		_, ok := short([]byte(cell), 64)
+		require.True(t, ok, cell)
+	}
+	for _, cell := range []string{"", "-", ".", "+.", "1e3", "9999999999999999", "0.000000000000000"} {
+		_, ok := short([]byte(cell), 64)
+		require.False(t, ok, cell)
+	}
+}
+
 // TestExact: an integer is exact if it comes back, a printed float always, and two decimals never
 // read as one.
 func TestExact(t *testing.T) {
