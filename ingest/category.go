@@ -99,6 +99,9 @@ func IntToken(n int64, buf []byte) Token {
 // blanks, and true or false for these words, however they are capitalised.
 func LabelText(cell []byte) []byte {
 	text := bytes.TrimSpace(cell)
+	if len(text) > 0 && text[0]-'0' <= 9 {
+		return cell // a number, as most cells are, is none of the words
+	}
 	switch string(text) {
 	case "", "NA", "<NA>", "#N/A", "None":
 		return nil

@@ -357,15 +357,16 @@ func (n *nodeTable) spellings(columns []int) ([]*lines.Spelling, error) {
 	return list, err
 }
 
-// each reads the table, row by row and each whole, so that one that is bad for one section is bad
-// for all.
-func (n *nodeTable) each(ctx context.Context, visit func(r *nodeRow) error) error {
+// each reads the table row by row, with or without its features. If bad rows may be passed over, it
+// reads the features all the same, so that a row that is bad for one section is bad for all.
+func (n *nodeTable) each(ctx context.Context, features bool, visit func(r *nodeRow) error) error {
 	t, err := n.open()
 	if err != nil {
 		return err
 	}
 	defer t.Close()
 	t.anyText = n.anyText
+	features = features || !n.forgive.None()
 	r := nodeRow{place: func() string { return t.place(t.at, n.label+1) }}
 	for read := 0; ; read++ {
 		if read%1024 == 0 && ctx.Err() != nil {
@@ -376,7 +377,7 @@ func (n *nodeTable) each(ctx context.Context, visit func(r *nodeRow) error) erro
 			return nil
 		}
 		if err == nil {
-			err = n.read(t, cells, &r)
+			err = n.read(t, cells, features, &r)
 		}
 		if err != nil {
 			if err := t.judge(n.forgive, err); err != nil {
@@ -391,13 +392,15 @@ func (n *nodeTable) each(ctx context.Context, visit func(r *nodeRow) error) erro
 	}
 }
 
-func (n *nodeTable) read(t *table, cells [][]byte, r *nodeRow) (err error) {
+func (n *nodeTable) read(t *table, cells [][]byte, features bool, r *nodeRow) (err error) {
 	if n.text {
 		r.text, err = t.text(cells, n.id)
 	} else {
 		r.id, err = t.id(cells, n.id)
 	}
-	if r.bare = err == nil && n.zeros && n.isBare(cells); r.bare {
+	if r.bare = err == nil && n.zeros && n.isBare(cells); !features {
+		r.features = r.features[:0]
+	} else if r.bare {
 		r.features = append(r.features[:0], make([]float32, sum(n.widths))...)
 	} else if err == nil {
 		r.features, err = n.appendRow(r.features[:0], t, cells)
@@ -421,7 +424,7 @@ func (n *nodeTable) scan(ctx context.Context) error {
 	names, numbers, many := map[string]int32{}, true, false
 	least, labelled := int64(math.MaxInt64), 0 // of the labels that are numbers
 	n.multi.oneHot = n.multi.columns != nil && !n.multi.wanted
-	err := n.each(ctx, func(r *nodeRow) error {
+	err := n.each(ctx, true, func(r *nodeRow) error {
 		n.dense = n.dense && r.id == r.number
 		n.rows++
 		if n.multi.set() {

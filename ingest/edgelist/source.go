@@ -475,7 +475,7 @@ func (s *Source) nodeIDs(ctx context.Context, wanted func(r *nodeRow) bool, emit
 	out := ingest.Chunks(ctx, emit)
 	c := &out.Chunk
 	c.File = s.table.path
-	return out.End(s.table.each(ctx, func(r *nodeRow) error {
+	return out.End(s.table.each(ctx, false, func(r *nodeRow) error {
 		if !wanted(r) {
 			return nil
 		}
@@ -524,7 +524,7 @@ func (s *Source) Rows(ctx context.Context, i int, emit func(ingest.RowChunk) err
 	out := ingest.Chunks(ctx, emit)
 	out.Chunk.File = s.table.path
 	s.table.bare = 0
-	return out.End(s.table.each(ctx, func(r *nodeRow) error {
+	return out.End(s.table.each(ctx, true, func(r *nodeRow) error {
 		if r.bare {
 			s.table.bare++
 		}
@@ -582,7 +582,7 @@ func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelCh
 	}
 	out := ingest.Chunks(ctx, emit)
 	out.Chunk.File = s.table.path
-	return out.End(s.table.each(ctx, func(r *nodeRow) error {
+	return out.End(s.table.each(ctx, false, func(r *nodeRow) error {
 		switch {
 		case !s.table.multi.set():
 			out.Chunk.Values = append(out.Chunk.Values, r.class)

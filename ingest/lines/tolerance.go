@@ -30,7 +30,7 @@ func NewTolerance(max int64) *Tolerance {
 // Forgive returns nil when the row may be passed over, and else err, with the number of those
 // before it.
 func (t *Tolerance) Forgive(file string, line int64, err error) error {
-	if t == nil || t.max == 0 {
+	if t.None() {
 		return err
 	}
 	t.mu.Lock()
@@ -48,6 +48,9 @@ func (t *Tolerance) Forgive(file string, line int64, err error) error {
 	}
 	return nil
 }
+
+// None reports whether no row may be passed over.
+func (t *Tolerance) None() bool { return t == nil || t.max == 0 }
 
 // BadRows is the number of rows passed over so far, and what was wrong with the first.
 func (t *Tolerance) BadRows() (n int64, first error) {

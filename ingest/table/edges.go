@@ -60,9 +60,10 @@ type edgeReader struct {
 	token            []byte
 }
 
-func (e *edges) reader(learning bool) *edgeReader {
+// reader returns a reader of rows with the features of tables.
+func (e *edges) reader(learning bool, tables []matrix) *edgeReader {
 	r := &edgeReader{
-		edges: e, features: newFeatureReader(e.tables, e.form.numerals), learning: learning,
+		edges: e, features: newFeatureReader(tables, e.form.numerals), learning: learning,
 		values: make([]uint64, len(e.columns)),
 		srcBuf: make([]byte, 0, 24), dstBuf: make([]byte, 0, 24), token: make([]byte, 0, 32),
 	}
@@ -227,7 +228,7 @@ func (e *edges) settle(ctx context.Context, forgive forgiver) error {
 	if !e.known {
 		e.relations = ingest.NewCategory(maxRelations)
 	}
-	r := e.reader(true)
+	r := e.reader(true, e.tables)
 	rows := int64(0)
 	if err := r.each(ctx, forgive, func(string) error { rows++; return nil }); err != nil {
 		return err

@@ -82,7 +82,7 @@ func (n *nodes) settleJoins(ctx context.Context, forgive forgiver) error {
 		}
 		if n.labelFrom == j && n.label.set() {
 			j.classes = n.newClasses()
-			if err := j.reader(true).each(ctx, forgive, func(string) error { return nil }); err != nil {
+			if err := j.reader(true, j.tables).each(ctx, forgive, func(string) error { return nil }); err != nil {
 				return err
 			}
 			if n.knownClasses == nil {
@@ -100,7 +100,7 @@ func (n *nodes) settleJoins(ctx context.Context, forgive forgiver) error {
 }
 
 func (j *joined) load(ctx context.Context, forgive forgiver) error {
-	r := j.reader(false)
+	r := j.reader(false, j.tables)
 	j.rows, j.read = nil, false
 	err := r.each(ctx, forgive, func(path string) error {
 		if int64(len(j.rows)+1)*joinedBytes > j.memory {
@@ -135,7 +135,7 @@ func keyOf(r *nodeReader) [2]uint64 {
 
 // twice is the error for an id of two rows.
 func (j *joined) twice(ctx context.Context, forgive forgiver, key [2]uint64) error {
-	r := j.reader(false)
+	r := j.reader(false, j.tables)
 	seen := false
 	err := r.each(ctx, forgive, func(path string) error {
 		if keyOf(r) != key {

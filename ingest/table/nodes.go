@@ -38,8 +38,8 @@ type nodes struct {
 	count        int64 // of rows, 0 when not counted
 }
 
-// nodeReader reads rows of nodes whole, in every pass, so that a row that is bad for one section is
-// bad for all.
+// nodeReader reads rows of nodes. If bad rows may be passed over, it reads rows whole in every
+// pass, so that a row that is bad for one section is bad for all.
 type nodeReader struct {
 	*nodes
 	columns  []column
@@ -57,9 +57,10 @@ type nodeReader struct {
 	token        []byte
 }
 
-func (n *nodes) reader(learning bool) *nodeReader {
+// reader returns a reader of rows with the features of tables.
+func (n *nodes) reader(learning bool, tables []matrix) *nodeReader {
 	r := &nodeReader{
-		nodes: n, features: newFeatureReader(n.tables, n.form.numerals), learning: learning,
+		nodes: n, features: newFeatureReader(tables, n.form.numerals), learning: learning,
 		buf: make([]byte, 0, 24), token: make([]byte, 0, 32),
 	}
 	r.columns = r.features.columns()
@@ -270,7 +271,7 @@ func (n *nodes) settle(ctx context.Context, forgive forgiver) error {
 		return n.settleJoins(ctx, forgive)
 	}
 	dense := n.ids == intIDs
-	r := n.reader(true)
+	r := n.reader(true, n.tables)
 	err := r.each(ctx, forgive, func(string) error {
 		dense = dense && r.number == r.row-1
 		return nil
@@ -323,11 +324,11 @@ func (n *nodes) checkAll() error {
 	if n.gathered {
 		return nil
 	}
-	if err := n.check(n.reader(true).columns); err != nil {
+	if err := n.check(n.reader(true, n.tables).columns); err != nil {
 		return err
 	}
 	for _, j := range n.joins {
-		if err := j.check(j.reader(true).columns); err != nil {
+		if err := j.check(j.reader(true, j.tables).columns); err != nil {
 			return err
 		}
 	}

@@ -93,7 +93,7 @@ func Open(path string, o Options) (*Source, error) {
 		}
 	}
 	for _, e := range sch.edges {
-		if err := e.check(e.reader(true).columns); err != nil {
+		if err := e.check(e.reader(true, e.tables).columns); err != nil {
 			return nil, err
 		}
 	}
@@ -301,10 +301,19 @@ func (s *Source) NodeIDs(ctx context.Context, nodeType int, emit func(ingest.IDC
 	if n.gathered {
 		panic("table: nodes that are gathered have no list")
 	}
-	r := n.reader(false)
+	r := n.reader(false, s.unused(n.tables))
 	return s.emitIDs(ctx, emit, func(add func(path string, id int64, text []byte) error) error {
 		return r.each(ctx, s.forgive, func(path string) error { return add(path, r.number, r.text) })
 	})
+}
+
+// unused returns the features that a pass must read though it emits none: all if bad rows may be
+// passed over, since a row with a bad feature is passed over in every pass.
+func (s *Source) unused(tables []matrix) []matrix {
+	if s.bad.None() {
+		return nil
+	}
+	return tables
 }
 
 // emitIDs makes chunks of the ids that each gives.
@@ -330,7 +339,7 @@ func (s *Source) emitIDs(
 func (s *Source) Edges(ctx context.Context, i int, emit func(ingest.EdgeChunk) error) error {
 	s.opened(i, len(s.relations))
 	rel := s.relations[i]
-	r := rel.reader(false)
+	r := rel.reader(false, s.unused(rel.tables))
 	out := ingest.Chunks(ctx, emit)
 	c := &out.Chunk
 	c.Values = make([][]uint64, len(rel.columns))
@@ -383,11 +392,11 @@ func (s *Source) rows(ctx context.Context, i int, unfilled bool, emit func(inges
 		return out.Added()
 	}
 	if t.nodes != nil {
-		r := t.nodes.reader(false)
+		r := t.nodes.reader(false, t.nodes.tables)
 		r.features.unfilled = unfilled
 		return out.End(r.each(ctx, s.forgive, func(path string) error { return add(path, r.features.rows[t.index]) }))
 	}
-	r := t.edges.reader(false)
+	r := t.edges.reader(false, t.edges.tables)
 	r.features.unfilled = unfilled
 	return out.End(r.each(ctx, s.forgive, func(path string) error {
 		if r.kind != t.edges.kind {
@@ -400,7 +409,7 @@ func (s *Source) rows(ctx context.Context, i int, unfilled bool, emit func(inges
 // Labels streams a column of labels.
 func (s *Source) Labels(ctx context.Context, i int, emit func(ingest.LabelChunk) error) error {
 	s.opened(i, len(s.labels))
-	r := s.labels[i].reader(false)
+	r := s.labels[i].reader(false, s.unused(s.labels[i].tables))
 	out := ingest.Chunks(ctx, emit)
 	return out.End(r.each(ctx, s.forgive, func(path string) error {
 		if err := out.In(path); err != nil {
@@ -421,7 +430,7 @@ func (s *Source) Split(ctx context.Context, i int, part ingest.Part, emit func(i
 	n := s.splits[i]
 	return s.emitIDs(ctx, emit, func(add func(path string, id int64, text []byte) error) error {
 		if n.splitFiles == [3]*entry{} {
-			r := n.reader(false)
+			r := n.reader(false, s.unused(n.tables))
 			return r.each(ctx, s.forgive, func(path string) error {
 				if r.part != int(part) {
 					return nil
