@@ -64,6 +64,12 @@ func TestTemporalData(t *testing.T) {
 	g, err := readEvents(t, pack(t, fewEvents(), zip.Deflate), Options{}, Events{})
 	require.NoError(t, err)
 	requireEvents(t, g)
+	// No destination may have the largest id.
+	turned := pack(t, files{"src": fewEvents()["dst"], "dst": fewEvents()["src"], "t": fewEvents()["t"]}, zip.Deflate)
+	g, err = readEvents(t, turned, Options{}, Events{})
+	require.NoError(t, err)
+	require.EqualValues(t, 5, g.Schema.NodeTypes[0].Count)
+	require.EqualValues(t, 5, mustRead(t, turned, Options{}).Schema.NodeTypes[0].Count)
 	// Format npz makes a graph of the same arrays, and a note names the times.
 	g = mustRead(t, pack(t, fewEvents().with("y", nil).with("msg", nil), zip.Deflate), Options{})
 	require.Nil(t, g.Schema.Relations[0].Stream)

@@ -604,7 +604,8 @@ func (s *Source) countNodes(ctx context.Context) error {
 						return fmt.Errorf("%s: row %d: %d is no id (0 to %d are); are ids something else than rows of arrays?", e.name, row+int64(k), v, int64(maxNodes-1))
 					}
 				}
-				most[src], most[dst] = max(most[src], from[k]+1), max(most[dst], to[k]+1)
+				most[src] = max(most[src], from[k]+1) // before dst, which may be the same type
+				most[dst] = max(most[dst], to[k]+1)
 			}
 			row += int64(len(from))
 		}
