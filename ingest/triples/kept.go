@@ -1,9 +1,14 @@
 package triples
 
-import "github.com/gnnstore/gnnstore/ingest"
+import (
+	"context"
+	"fmt"
 
-// kept holds the triples of a small graph, by relation. With thousands of relations, reading the
-// files once for each would take hours.
+	"github.com/gnnstore/gnnstore/ingest"
+)
+
+// kept holds the triples of some relations in memory, so that one reading of the files serves them
+// all. With thousands of relations, reading the files once for each would take hours.
 type kept struct {
 	of    map[string]*keptRelation
 	bytes int64 // about what it takes
@@ -21,8 +26,15 @@ const (
 	relationKept = 256
 )
 
-// add keeps a triple of a file. It returns false if there is no room. Texts grow by doubling, so
-// they may take twice their size.
+func (o Options) newKept() *kept {
+	return &kept{of: map[string]*keptRelation{}, room: o.Memory / 16}
+}
+
+// keptBytes returns the bytes that a triple takes. Texts grow by doubling, so they may take twice
+// their size.
+func keptBytes(t *triple) int64 { return 2 * (int64(len(t.head)+len(t.tail)) + eachKept) }
+
+// add keeps a triple of a file. It returns false if there is no room.
 func (k *kept) add(t *triple, file int) bool {
 	r := k.of[string(t.relation)]
 	if r == nil {
@@ -30,7 +42,7 @@ func (k *kept) add(t *triple, file int) bool {
 		k.of[string(t.relation)] = r
 		k.bytes += relationKept + int64(len(t.relation))
 	}
-	if k.bytes += 2 * (int64(len(t.head)+len(t.tail)) + eachKept); k.bytes > k.room {
+	if k.bytes += keptBytes(t); k.bytes > k.room {
 		return false
 	}
 	r.heads.Append(t.head)
@@ -51,4 +63,37 @@ func (k *kept) each(relation string, file int, visit func(head, tail []byte) err
 		}
 	}
 	return nil
+}
+
+// keep sees to it that the triples of a relation are held. It reads the next relations with it, as
+// many as there is room for, since the builder reads relations in order. It returns false if there
+// is no room for a second relation.
+func (s *Source) keep(ctx context.Context, relation int) (bool, error) {
+	if s.kept != nil && s.kept.of[s.relations[relation]] != nil {
+		return true, nil
+	}
+	k := s.o.newKept()
+	for i := relation; i < len(s.relations); i++ {
+		if k.bytes += s.sizes[i]; k.bytes > k.room {
+			break
+		}
+		k.of[s.relations[i]] = &keptRelation{}
+	}
+	if len(k.of) < 2 {
+		return false, nil // holding one relation spares no reading
+	}
+	s.kept, k.bytes = nil, 0
+	for i := range s.files {
+		_, err := s.eachIn(ctx, i, nil, func(t *triple) error {
+			if k.of[string(t.relation)] != nil && !s.leaves(t, s.files[i].part) && !k.add(t, i) {
+				return fmt.Errorf("%s: the file changed while it was read; ingest it again", s.files[i].path)
+			}
+			return nil
+		})
+		if err != nil {
+			return false, err
+		}
+	}
+	s.kept = k
+	return true, nil
 }

@@ -57,7 +57,7 @@ type Options struct {
 	// Encoding names the encoding of all text, as in edgelist.Options. Default "utf-8".
 	Encoding string
 	// Memory bounds the texts of entities, if labels need them, to a quarter of it, and the triples
-	// that are held of a small graph to a sixteenth. Default 1 GiB.
+	// that are held at a time to a sixteenth. Default 1 GiB.
 	Memory int64
 	// Like is a dataset whose relations are taken, by their names in the source. Default none.
 	Like *ingest.Like
@@ -95,9 +95,10 @@ type Source struct {
 	notes     []string  // about files that are not read
 	tables    [3]string // of labels, by part; "" where there is none
 	relations []string  // by Schema.Relations: as the files have them
+	sizes     []int64   // of relations, in kept
 	names     []string  // of entities, where there are tables of labels
 	labels    *labels
-	kept      *kept // nil: there are too many
+	kept      *kept // nil: no relations are held
 	dictionaries
 	newcomers *newcomers // nil: no triple is held out
 	remarks   []string
@@ -149,12 +150,13 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 		Featureless: true, NoLabels: s.path + ": no trainingSet.tsv and testSet.tsv beside the triples",
 	}
 	s.relations, s.remarks = nil, slices.Clone(s.notes) // not of a reading that was cut
-	counts, literals := map[string]int64{}, int64(0)
+	type size struct{ triples, bytes int64 }
+	counts, literals := map[string]*size{}, int64(0)
 	var known *entities
 	if s.tables[ingest.Train] != "" {
 		known = &entities{rows: map[string]uint32{}, room: s.o.Memory / 4}
 	}
-	s.kept = &kept{of: map[string]*keptRelation{}, room: s.o.Memory / 16}
+	s.kept = s.o.newKept()
 	if err := s.openDictionaries(); err != nil {
 		return nil, err
 	}
@@ -183,8 +185,14 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 		if triples++; len(tails) <= maxRelations && s.files[f].form == columns {
 			tails[string(t.tail)] = true
 		}
-		if n, ok := counts[string(t.relation)]; ok || len(counts) < maxRelations {
-			counts[string(t.relation)] = n + 1
+		n := counts[string(t.relation)]
+		if n == nil && len(counts) < maxRelations {
+			n = &size{bytes: relationKept + int64(len(t.relation))}
+			counts[string(t.relation)] = n
+		}
+		if n != nil {
+			n.triples++
+			n.bytes += keptBytes(t)
 			return nil
 		}
 		return fmt.Errorf("%s: more than %d relations; they are the second of three columns: is it another graph's format? {columns} names the columns, as in head,tail,relation", s.path, maxRelations)
@@ -201,7 +209,10 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 			s.remarks = append(s.remarks, remark)
 		}
 	}
-	s.relations = slices.Sorted(maps.Keys(counts))
+	s.relations, s.sizes = slices.Sorted(maps.Keys(counts)), nil
+	for _, r := range s.relations {
+		s.sizes = append(s.sizes, counts[r].bytes)
+	}
 	if n := len(counts); len(s.o.Columns) == 0 && s.files[0].form == columns && n > 2 && 2*int64(n) > triples && len(tails) < n {
 		s.remarks = append(s.remarks, fmt.Sprintf("%d triples have %d relations and %d tails, so the third column looks like the relation: "+
 			"if it is, say {columns} head,tail,relation", triples, n, len(tails)))
@@ -211,7 +222,7 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 		return nil, err
 	}
 	for i, r := range s.relations {
-		schema.Relations = append(schema.Relations, ingest.Relation{Src: entity, Name: words[i], Dst: entity, Edges: counts[r], Parted: s.parted})
+		schema.Relations = append(schema.Relations, ingest.Relation{Src: entity, Name: words[i], Dst: entity, Edges: counts[r].triples, Parted: s.parted})
 	}
 	if len(s.relations) == 0 {
 		return nil, fmt.Errorf("%s: no triple in it", s.path)
@@ -363,6 +374,10 @@ func (s *Source) eachIn(
 // Edges streams the triples of one relation, heads as sources and tails as destinations.
 func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeChunk) error) error {
 	name := s.relations[relation]
+	held, err := s.keep(ctx, relation)
+	if err != nil {
+		return err
+	}
 	out := ingest.Chunks(ctx, emit)
 	c := &out.Chunk
 	for i := range s.files {
@@ -378,12 +393,11 @@ func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeC
 			}
 			return out.Added()
 		}
-		var err error
-		if s.kept != nil {
+		if held {
 			err = s.kept.each(name, i, add)
 		} else {
 			_, err = s.eachIn(ctx, i, nil, func(t *triple) error {
-				if string(t.relation) != name || t.literal && s.o.Literals == LiteralsDrop || s.drops(t, f.part) {
+				if string(t.relation) != name || s.leaves(t, f.part) {
 					return nil
 				}
 				return add(t.head, t.tail)
@@ -396,9 +410,10 @@ func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeC
 	return out.Flush()
 }
 
-// drops reports whether a triple is left out for an entity that training triples lack.
-func (s *Source) drops(t *triple, part ingest.Part) bool {
-	return part != ingest.Train && s.o.Unseen == UnseenDrop &&
+// leaves reports whether a triple is left out: for its literal, or for an entity that training
+// triples lack.
+func (s *Source) leaves(t *triple, part ingest.Part) bool {
+	return t.literal && s.o.Literals == LiteralsDrop || part != ingest.Train && s.o.Unseen == UnseenDrop &&
 		(s.newcomers.names[string(t.head)] || s.newcomers.names[string(t.tail)])
 }
 
