@@ -346,6 +346,20 @@ func decodeManifest(b []byte) (*Manifest, error) {
 	return m, m.validate()
 }
 
+// DecodeManifest decodes a manifest that another file holds, in any layout of its JSON. It checks
+// the manifest as Open does, against its hashes too.
+func DecodeManifest(text []byte) (*Manifest, error) {
+	m := new(Manifest)
+	if err := json.Unmarshal(text, m); err != nil {
+		return nil, fmt.Errorf("not a manifest: %w", err)
+	}
+	canon, err := m.encode()
+	if err != nil {
+		return nil, err
+	}
+	return decodeManifest(canon)
+}
+
 // validate reports every problem at once.
 func (m *Manifest) validate() error {
 	var errs []error

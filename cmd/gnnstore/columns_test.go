@@ -15,6 +15,11 @@ import (
 func TestRunsKnowTheirColumns(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
+	contents := func(path string) string {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		return string(text)
+	}
 	write := func(name, head string, row func(v int) string) {
 		lines := []string{head}
 		for v := range 60 {
@@ -60,10 +65,39 @@ func TestRunsKnowTheirColumns(t *testing.T) {
 	require.Zero(t, code, stderr)
 	require.NotContains(t, stderr, "says nothing of its columns")
 
-	// A run of an earlier build has no copy, and is used with a line.
-	require.NoError(t, os.Remove(at("run/encodings.json")))
-	code, _, stderr = gnnstore(t, "predict", at("run"), at("same.gnn"), at("out.csv"), "--force")
+	// The dataset that it trained on may be gone.
+	predicted := contents(at("out.csv"))
+	require.NoError(t, os.Rename(at("spring.gnn"), at("moved.gnn")))
+	predict := []string{"predict", at("run"), at("same.gnn"), at("out.csv"), "--force"}
+	code, _, stderr = gnnstore(t, predict...)
 	require.Zero(t, code, stderr)
+	require.Equal(t, predicted, contents(at("out.csv")))
+	code, _, stderr = gnnstore(t, "eval", at("run"), at("autumn.gnn"))
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "column city has the categories paris, zagreb")
+	kept := contents(at("run/dataset.json"))
+	for says, text := range map[string]string{
+		"dataset.json is damaged: unexpected end of JSON input; copy it again from the run": "",
+		"the file says ": strings.Replace(kept, `"shop"`, `"shoq"`, 1),
+		"dataset.json is damaged: type \"x\" has no label": strings.Replace(kept, `"label":"shop"`, `"label":"x"`, 1),
+	} {
+		require.NoError(t, os.WriteFile(at("run/dataset.json"), []byte(text), 0o666))
+		code, _, stderr = gnnstore(t, predict...)
+		require.Equal(t, 1, code)
+		require.Contains(t, stderr, says)
+	}
+
+	// A run of an earlier build keeps nothing of its dataset, which is read, and is used with a
+	// line.
+	require.NoError(t, os.Remove(at("run/dataset.json")))
+	code, _, stderr = gnnstore(t, predict...)
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "cannot be compared with that one: "+at("spring.gnn")+": no such dataset")
+	require.NoError(t, os.Rename(at("moved.gnn"), at("spring.gnn")))
+	require.NoError(t, os.Remove(at("run/encodings.json")))
+	code, _, stderr = gnnstore(t, predict...)
+	require.Zero(t, code, stderr)
+	require.Equal(t, predicted, contents(at("out.csv")))
 	require.Contains(t, stderr, "note: the dataset that the run trained on was made by an earlier build and says nothing of its columns")
 
 	code, stdout, _ := gnnstore(t, "inspect", at("spring.gnn"))

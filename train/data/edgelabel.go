@@ -2,6 +2,7 @@ package data
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -204,6 +205,37 @@ func (d *Data) HeldValues(h store.HeldEdges, p store.HeldPart, c *store.EdgeColu
 			p, c.Graph().Relation.Key(), c.Column.Name)
 	}
 	return b, nil
+}
+
+// edgeLabelText is an EdgeLabel in JSON: what Elsewhere keeps.
+type edgeLabelText struct {
+	Name    string    `json:"name"`
+	Classes []string  `json:"classes"`
+	Train   []int64   `json:"train"`
+	Sign    bool      `json:"sign,omitempty"`
+	Values  []float64 `json:"values"`
+}
+
+// MarshalJSON implements [json.Marshaler], without the column.
+func (l *EdgeLabel) MarshalJSON() ([]byte, error) {
+	return json.Marshal(edgeLabelText{l.Name, l.Classes, l.Train, l.sign, l.values})
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (l *EdgeLabel) UnmarshalJSON(text []byte) error {
+	var t edgeLabelText
+	if err := json.Unmarshal(text, &t); err != nil {
+		return err
+	}
+	values := len(t.Values)
+	if t.Sign {
+		values = 2
+	}
+	if t.Classes != nil && (len(t.Classes) != values || len(t.Train) != values) || !slices.IsSorted(t.Values) {
+		return fmt.Errorf("label %q of edges has %d classes, %d values and %d counts, which do not go together", t.Name, len(t.Classes), len(t.Values), len(t.Train))
+	}
+	*l = EdgeLabel{Name: t.Name, Classes: t.Classes, Train: t.Train, sign: t.Sign, values: t.Values}
+	return nil
 }
 
 // Elsewhere returns the label for use on another dataset: without its column.

@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,34 +12,140 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
+// trainedOn describes the dataset that a run trained on. The run keeps it as JSON, so that its
+// network can be used on another dataset when this one is gone.
+type trainedOn struct {
+	Manifest *store.Manifest `json:"manifest"`
+	// Label is the type of nodes whose label is learnt; empty if links or edges are.
+	Label  string            `json:"label,omitempty"`
+	Edges  *data.EdgeLabel   `json:"edge_label,omitempty"` // what is learnt of edges
+	Inputs map[string]string `json:"inputs"`               // of the types, as in data.Options.Inputs
+	Learns bool              `json:"learns,omitempty"`     // some types have learnt rows
+	// Links are the relations that a decoder knows by their places.
+	Links []string `json:"links,omitempty"`
+
+	label *store.Label               // of Label's nodes
+	rows  map[string]*store.Features // learnt rows by type, for the nodes of the dataset at hand
+}
+
+// newTrainedOn describes d.
+func newTrainedOn(d *data.Data) *trainedOn {
+	known := &trainedOn{Manifest: d.Set.Manifest(), Inputs: map[string]string{}, Learns: d.Learns()}
+	for i := range d.Types {
+		known.Inputs[d.Types[i].Name] = d.Types[i].Input()
+	}
+	if d.Links != nil {
+		for _, l := range d.Links.All {
+			known.Links = append(known.Links, d.Relations[l.Relation].Relation.Key())
+		}
+	}
+	if d.Labels != nil {
+		known.Label, known.label = d.Labels.Label.NodeType, d.Labels.Label
+	}
+	if d.EdgeLabel != nil {
+		known.Edges = d.EdgeLabel.Elsewhere()
+	}
+	return known
+}
+
+// readTrainedOn returns what a run keeps of its dataset. A run of an earlier build keeps nothing:
+// then it reads the dataset, which must be in its place. ds is the other dataset, for messages.
+func readTrainedOn(dir *run.Dir, ds *store.Dataset) (*trainedOn, error) {
+	record := dir.Record()
+	text, err := dir.TrainedOn()
+	if err != nil {
+		return nil, err
+	}
+	if text == nil {
+		own, err := store.OpenOne(record.Dataset)
+		if err != nil {
+			return nil, fmt.Errorf("%s is not the dataset that it trained on, and cannot be compared with that one: %w", ds.Path(), err)
+		}
+		defer own.Close()
+		if err := sameSeal(record, own); err != nil {
+			return nil, err
+		}
+		d, err := data.Open(own, dataOptions(record.Options.WithDefaults()))
+		if err != nil {
+			return nil, err
+		}
+		return newTrainedOn(d), nil
+	}
+	known, err := decodeTrainedOn(text, record)
+	if err != nil {
+		return nil, fmt.Errorf("%s is damaged: %w; copy it again from the run", dir.File(run.TrainedOnFile), err)
+	}
+	return known, nil
+}
+
+// sameSeal refuses a dataset that has taken the place of the one that a run trained on.
+func sameSeal(record *run.Record, ds *store.Dataset) error {
+	if seal := ds.Manifest().Whole(); seal != record.Seal {
+		return fmt.Errorf("it trained on a dataset with seal %s, and %s has %s by now; give the place of the former as DATASET", record.Seal, ds.Path(), seal)
+	}
+	return nil
+}
+
+// decodeTrainedOn decodes what the run of a record kept of its dataset.
+func decodeTrainedOn(text []byte, record *run.Record) (*trainedOn, error) {
+	var parts struct {
+		Manifest json.RawMessage `json:"manifest"`
+	}
+	if err := json.Unmarshal(text, &parts); err != nil {
+		return nil, err
+	}
+	m, err := store.DecodeManifest(parts.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	known := new(trainedOn)
+	if err := json.Unmarshal(text, known); err != nil {
+		return nil, err
+	}
+	if known.Manifest = m; m.Whole() != record.Seal {
+		return nil, fmt.Errorf("it is of a dataset with seal %s, and the run trained on one with %s", m.Whole(), record.Seal)
+	}
+	switch o := &record.Options; {
+	case o.Edges() != (known.Edges != nil) || !o.Edges() && !o.Links() && known.Label == "":
+		return nil, errors.New("it does not say what the run learnt")
+	case o.Edges() || o.Links():
+		return known, nil
+	}
+	i := slices.IndexFunc(m.Labels, func(l store.Label) bool { return l.NodeType == known.Label })
+	if i < 0 {
+		return nil, fmt.Errorf("type %q has no label", known.Label)
+	}
+	known.label = &m.Labels[i]
+	return known, nil
+}
+
 // comparable returns an error if the network of a run cannot be used on ds, a dataset that it was
 // not trained on. ds may have other nodes and edges, but must have the same types, relations,
 // widths and classes, under the same names. Labels are not compared if ds has none, or if the run
-// learns links or edges. The comparison opens the run's own dataset, which must be in its place,
-// since a record does not have these names.
+// learns links or edges.
 func comparable(dir *run.Dir, ds *store.Dataset, note func(format string, args ...any)) (_ *trainedOn, err error) {
 	record := dir.Record()
-	own, err := store.OpenOne(record.Dataset)
+	if run.Absolute(ds.Path()) == record.Dataset { // nobody asked for another dataset
+		if err := sameSeal(record, ds); err != nil {
+			return nil, err
+		}
+	}
+	known, err := readTrainedOn(dir, ds)
 	if err != nil {
-		return nil, fmt.Errorf("%s is not the dataset that it trained on, and cannot be compared with that one: %w", ds.Path(), err)
+		return nil, err
 	}
-	defer own.Close()
-	trained, other := own.Manifest(), ds.Manifest()
-	if trained.Whole() != record.Seal {
-		return nil, fmt.Errorf("it trained on a dataset with seal %s, and %s has %s by now; give the place of the former as DATASET", record.Seal, own.Path(),
-			trained.Whole())
-	}
+	trained, other := known.Manifest, ds.Manifest()
 	if differs := differ(trained, other, record.Options); differs != "" {
 		here, err := ds.Encodings()
 		if err != nil {
 			return nil, err
 		}
-		return nil, fmt.Errorf("it trained on %s, and %s %s%s", own.Path(), ds.Path(), differs, dir.Remedy(here))
+		return nil, fmt.Errorf("it trained on %s, and %s %s%s", record.Dataset, ds.Path(), differs, dir.Remedy(here))
 	}
 	// Rows that are made of the edges or the numbers of one graph mean nothing in another.
 	for _, m := range []*store.Manifest{trained, other} {
 		if made := m.Provenance.Options["features"]; strings.HasPrefix(made, "fastrp") || strings.HasPrefix(made, "random") {
-			return nil, fmt.Errorf("features that were made by %s are of one graph alone: it predicts on %s, and not on %s", made, own.Path(), ds.Path())
+			return nil, fmt.Errorf("features that were made by %s are of one graph alone: it predicts on %s, and not on %s", made, record.Dataset, ds.Path())
 		}
 	}
 	reads := func(t *store.Table) bool {
@@ -46,49 +154,23 @@ func comparable(dir *run.Dir, ds *store.Dataset, note func(format string, args .
 	if err := dir.CheckColumns(ds, reads, note); err != nil {
 		return nil, err
 	}
-	d, err := data.Open(own, dataOptions(record.Options.WithDefaults()))
-	if err != nil {
-		return nil, err
-	}
-	known := &trainedOn{inputs: map[string]string{}, learns: d.Learns()}
-	for i := range d.Types {
-		known.inputs[d.Types[i].Name] = d.Types[i].Input()
-	}
-	if d.Links != nil { // a decoder knows its relations by their places
-		at := -1
-		for _, l := range d.Links.All {
-			key := d.Relations[l.Relation].Relation.Key()
-			i := slices.IndexFunc(other.Relations, func(r store.Relation) bool { return r.Key() == key })
-			if i < at {
-				return nil, fmt.Errorf("it trained on %s, and %s has its relations in another order: %s comes too early; ingest them in the same one",
-					own.Path(), ds.Path(), key)
-			}
-			at = i
+	at := -1
+	for _, key := range known.Links {
+		i := slices.IndexFunc(other.Relations, func(r store.Relation) bool { return r.Key() == key })
+		if i < at {
+			return nil, fmt.Errorf("it trained on %s, and %s has its relations in another order: %s comes too early; ingest them in the same one",
+				record.Dataset, ds.Path(), key)
 		}
-	}
-	if d.Labels != nil {
-		known.label = d.Labels.Label
-	}
-	if d.EdgeLabel != nil {
-		known.edges = d.EdgeLabel.Elsewhere()
+		at = i
 	}
 	return known, nil
-}
-
-// trainedOn describes the dataset that a run trained on.
-type trainedOn struct {
-	label  *store.Label               // of the target; nil where links or edges are learnt
-	edges  *data.EdgeLabel            // what is learnt of them
-	inputs map[string]string          // of its types, by data.Options.Inputs
-	learns bool                       // some have learnt rows
-	rows   map[string]*store.Features // these, by type, for the nodes of the dataset at hand
 }
 
 // complete sets o for a dataset that the network was not trained on. known is nil, and o stays as
 // it is, if the network was trained on this one.
 func (known *trainedOn) complete(o *data.Options) {
 	if known != nil {
-		o.Uses, o.Label, o.LabelOfEdges, o.Learnt = true, known.label, known.edges, known.rows
+		o.Uses, o.Label, o.LabelOfEdges, o.Learnt = true, known.label, known.Edges, known.rows
 	}
 }
 

@@ -1,12 +1,17 @@
 package graph
 
 import (
+	"encoding/json"
+	"slices"
 	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
@@ -30,4 +35,63 @@ func TestFirstOtherClassIsNamed(t *testing.T) {
 	require.Equal(t, `has class 0 of type user named "city 0", not without a name`, differ(other, trained, run.Options{}))
 	other.Labels = nil // a dataset to predict on needs none
 	require.Empty(t, differ(trained, other, run.Options{}))
+}
+
+// TestTrainedOnIsKept: what a run keeps of its dataset reads as it was, for every task.
+func TestTrainedOnIsKept(t *testing.T) {
+	nodes, links := open(t, storetest.Communities(200, 4, 8, 16, 2)), open(t, linked(600))
+	trust := openTyped(t, storetest.Trust(400, true, true))
+	edges := func(label string) run.Options {
+		o := edgeOptions()
+		o.EdgeLabel = label
+		return o
+	}
+	for name, c := range map[string]struct {
+		ds *store.Dataset
+		o  run.Options
+	}{
+		"nodes": {nodes, small()}, "links": {links, linkOptions()}, "classes of edges": {trust, edges("rating")},
+		"signs of edges": {trust, edges("rating:sign")}, "numbers of edges": {trust, edges("rating:value")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := data.Open(c.ds, dataOptions(c.o.WithDefaults()))
+			require.NoError(t, err)
+			want := newTrainedOn(d)
+			text, err := json.Marshal(want)
+			require.NoError(t, err)
+			record := &run.Record{Seal: c.ds.Manifest().Seal, Options: c.o}
+			got, err := decodeTrainedOn(text, record)
+			require.NoError(t, err)
+			require.Equal(t, want.Manifest, got.Manifest)
+			if !c.o.Links() && !c.o.Edges() {
+				require.Equal(t, want.label, got.label)
+			}
+			want.label, got.label = nil, nil
+			require.Equal(t, want, got)
+			record.Seal = "other"
+			_, err = decodeTrainedOn(text, record)
+			require.ErrorContains(t, err, "the run trained on one with other")
+		})
+	}
+}
+
+// TestTrainedOnDamaged: a byte that is changed in what a run kept is refused, or changes nothing
+// that is compared.
+func TestTrainedOnDamaged(t *testing.T) {
+	ds := openTyped(t, storetest.Trust(40, true, true))
+	o := edgeOptions()
+	d, err := data.Open(ds, dataOptions(o.WithDefaults()))
+	require.NoError(t, err)
+	text, err := json.Marshal(newTrainedOn(d))
+	require.NoError(t, err)
+	record := &run.Record{Seal: ds.Manifest().Seal, Options: o}
+	rapid.Check(t, func(t *rapid.T) {
+		damaged := slices.Clone(text)
+		damaged[rapid.IntRange(0, len(text)-1).Draw(t, "at")] ^= byte(rapid.IntRange(1, 255).Draw(t, "change"))
+		known, err := decodeTrainedOn(damaged[:rapid.IntRange(len(text)/2, len(text)).Draw(t, "length")], record)
+		if err == nil {
+			require.Empty(t, differ(known.Manifest, ds.Manifest(), o))
+			require.NotNil(t, known.Edges)
+		}
+	})
 }

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -224,7 +225,8 @@ func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks,
 	}
 	c.learnt = &learntRows{run: &c.Driver, data: c.data, tiers: c.tiers, steps: c.task.Steps(), part: c.ownedPart()}
 	c.Prepare(run.About{
-		Dataset: ds, Weights: &c.model.Parameters, Optim: c.optim, Steps: c.task.Steps(), Pass: pass, Metric: c.task.Kind(),
+		Dataset: ds, TrainedOn: func() ([]byte, error) { return json.Marshal(newTrainedOn(c.data)) },
+		Weights: &c.model.Parameters, Optim: c.optim, Steps: c.task.Steps(), Pass: pass, Metric: c.task.Kind(),
 		Validates: c.data.Validates(), Pauses: c.learnt.any(), Progress: progressKey, Own: c.ownKeys(),
 		Evaluation: c.eval.Method(), Engine: c.tiers.Engine,
 		Costs: c.tiers.Disk.Costs, Memory: c.tiers.Budget,

@@ -43,7 +43,7 @@ func bringLearnt(
 	}
 	own, err := store.Open(dir.Record().Dataset)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("it has learnt rows, which it finds by the ids of the dataset that it trained on: %w", err)
 	}
 	defer own.Close()
 	at := o.Scratch

@@ -115,8 +115,8 @@ func openNetwork(
 		if err != nil {
 			return nil, dir.About(err)
 		}
-		in.known, with.Inputs = known, known.inputs
-		if known.learns {
+		in.known, with.Inputs = known, known.Inputs
+		if known.Learns {
 			if n.learnt, err = bringLearnt(ctx, ds, dir, o, h, in.faults); err != nil {
 				return nil, dir.About(err)
 			}

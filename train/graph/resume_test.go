@@ -450,7 +450,7 @@ func TestResumeTidies(t *testing.T) {
 	o.CheckpointEvery, o.KeepCheckpoints = 0, 1
 	_, err := runOn(context.Background(), disk, ds, o, run.Hooks{})
 	require.NoError(t, err)
-	require.Equal(t, []string{"best.safetensors", "checkpoints", "checkpoints/00000040.safetensors", "last.safetensors", "lock",
+	require.Equal(t, []string{"best.safetensors", "checkpoints", "checkpoints/00000040.safetensors", "dataset.json", "last.safetensors", "lock",
 		"metrics.jsonl", "result.json", "run.json"}, listing(t, disk))
 }
 

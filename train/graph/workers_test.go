@@ -391,7 +391,7 @@ func TestWorkersBegunAnew(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(filepath.Join(path, run.RecordFile)))
 	require.NoError(t, os.RemoveAll(filepath.Join(path, run.CheckpointDir)))
-	for _, name := range []string{run.ResultFile, run.BestFile, run.LastFile, "encodings.json"} {
+	for _, name := range []string{run.ResultFile, run.BestFile, run.LastFile, run.EncodingsFile, run.TrainedOnFile} {
 		_ = os.Remove(filepath.Join(path, name))
 	}
 	_, err = byWorkers(t, ds, 2, o, again(path), nil)

@@ -23,6 +23,7 @@ type beginning struct {
 	Note   func(format string, args ...any)
 	// Encodings returns the encodings of the dataset, as store.Dataset.EncodingsText does.
 	Encodings func() ([]byte, error)
+	TrainedOn func() ([]byte, error) // returns the contents of TrainedOnFile; nil: there is none
 }
 
 // begin puts the start of a run on record, and removes the result that it had up to now: it is a
@@ -47,8 +48,16 @@ func (d *Dir) begin(b beginning) (r *Record, err error) {
 	if err := d.WriteRecord(r); err != nil {
 		return nil, err
 	}
-	if err := d.keepEncodings(text); err != nil {
+	if err := d.keep(EncodingsFile, text); err != nil {
 		return nil, err
+	}
+	if b.TrainedOn != nil {
+		if text, err = b.TrainedOn(); err == nil {
+			err = d.keep(TrainedOnFile, text)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	return r, d.RemoveResult()
 }

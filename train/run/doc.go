@@ -4,9 +4,10 @@
 // Types to know: [Options] configures a run, and a [Driver] trains a [Workload] with them. A [Dir]
 // is the directory of one run, locked while the run lasts. It holds run.json with the [Record],
 // metrics.jsonl with a [Line] an epoch or so many steps, checkpoints, weights, and result.json with
-// the [Result]. Every file is replaced atomically, or appended to; on resuming, an appended file is
-// cut back to its length at the newest checkpoint. [Read] gives the result of any run, running or
-// finished; a [View] shows one while it goes on.
+// the [Result]. [TrainedOnFile] and [EncodingsFile] describe the dataset. Every file is replaced
+// atomically, or appended to; on resuming, an appended file is cut back to its length at the newest
+// checkpoint. [Read] gives the result of any run, running or finished; a [View] shows one while it
+// goes on.
 //
 // Errors and notes name an option by its JSON key in braces, as in "{kappa} 0: at least 1": here,
 // in the packages whose options are part of Options, and in all of train. {run} stands for the run

@@ -159,7 +159,9 @@ type Span struct{ Epoch, From, To int }
 
 // About describes a workload. It does not change during a run.
 type About struct {
-	Dataset   *store.Dataset
+	Dataset *store.Dataset
+	// TrainedOn returns what the run keeps of the dataset in TrainedOnFile; nil keeps nothing.
+	TrainedOn func() ([]byte, error)
 	Weights   *model.Parameters
 	Optim     *optim.Optimizer
 	Steps     int // in an epoch
@@ -379,6 +381,7 @@ func (d *Driver) begin(ctx context.Context, version string) error {
 		},
 		Note:      d.Note,
 		Encodings: d.about.Dataset.EncodingsText,
+		TrainedOn: d.about.TrainedOn,
 	})
 	if err != nil {
 		return err

@@ -14,17 +14,34 @@ import (
 )
 
 // EncodingsFile is the run's copy of the dataset's encodings, if the dataset has some.
-const EncodingsFile = "encodings.json"
+// TrainedOnFile describes the dataset, if the workload can use another.
+const (
+	EncodingsFile = "encodings.json"
+	TrainedOnFile = "dataset.json"
+)
 
-// keepEncodings writes the encodings of a dataset into the run, unless it has them.
-func (d *Dir) keepEncodings(text []byte) error {
+// keep writes what a run keeps of its dataset into a file, unless the file has it. A nil text is
+// not kept.
+func (d *Dir) keep(name string, text []byte) error {
 	if text == nil {
 		return nil
 	}
-	if there, err := readFile(d.fs, d.File(EncodingsFile)); err == nil && bytes.Equal(there, text) {
+	if there, err := readFile(d.fs, d.File(name)); err == nil && bytes.Equal(there, text) {
 		return nil
 	}
-	return checkpoint.WriteFile(d.fs, d.File(EncodingsFile), text)
+	return checkpoint.WriteFile(d.fs, d.File(name), text)
+}
+
+// TrainedOn returns the contents of TrainedOnFile, or nil if there is none.
+func (d *Dir) TrainedOn() ([]byte, error) {
+	text, err := readFile(d.fs, d.File(TrainedOnFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("run directory: %w", err)
+	}
+	return text, nil
 }
 
 // Encodings returns the encodings of the dataset that the run trained on, or nil if none were kept.

@@ -34,7 +34,7 @@ const (
 // may be anything.
 func wanted(name string) (mode fs.FileMode, ours bool) {
 	switch name = strings.TrimSuffix(name, ".tmp"); name {
-	case RecordFile, EncodingsFile, MetricsFile, ResultFile, LastFile, BestFile, runLock, SocketPathFile:
+	case RecordFile, EncodingsFile, TrainedOnFile, MetricsFile, ResultFile, LastFile, BestFile, runLock, SocketPathFile:
 		return 0, true
 	case CheckpointDir, EmbeddingDir, StateDir, LayerDir:
 		return fs.ModeDir, true
