@@ -15,8 +15,8 @@ type flagGroup struct {
 	flags []string
 }
 
-// groupsOf returns the groups that the annotations of a command's flags name. Flags without a group
-// join the last one.
+// groupsOf returns the groups that the annotations of a command's flags name, without hidden flags.
+// Flags without a group join the last one.
 func groupsOf(cmd *cobra.Command) (groups []flagGroup) {
 	add := func(title, flag string) {
 		i := slices.IndexFunc(groups, func(g flagGroup) bool { return g.title == title })
@@ -28,6 +28,9 @@ func groupsOf(cmd *cobra.Command) (groups []flagGroup) {
 	}
 	var rest []string
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
 		if group := f.Annotations[setting.GroupOf]; group != nil && group[0] != "" {
 			add(group[0], f.Name)
 		} else {
@@ -59,6 +62,7 @@ func bindTable[T any](cmd *cobra.Command, t setting.Table[T], o *T) *setting.Bou
 // ever, so execute calls this only if the command line asks for completions.
 func completeFlags(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
+		completeFlags(cmd)
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			words := f.Annotations[setting.ChoicesOf]
 			if len(words) == 0 {

@@ -15,11 +15,15 @@ import (
 // TestFlagGroups: each flag of a command is in one of its groups, and no group has more than
 // fifteen. A command with more than fifteen flags has groups.
 func TestFlagGroups(t *testing.T) {
-	for _, cmd := range newRoot(&logOptions{form: textLog}).Commands() {
+	for _, cmd := range allCommands() {
 		all, seen := 0, map[string]bool{}
 		cmd.InitDefaultHelpFlag()
 		groups := groupsOf(cmd)
-		cmd.LocalFlags().VisitAll(func(*pflag.Flag) { all++ })
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				all++
+			}
+		})
 		for _, g := range groups {
 			names := g.flags
 			require.LessOrEqual(t, len(names), 15, "%s: %s", cmd.Name(), g.title)
@@ -44,7 +48,7 @@ func TestFlagGroups(t *testing.T) {
 // TestHelpFitsAScreen: --help of a command with --help-all has at most 40 lines of at most 120
 // columns, and names --help-all, which shows more.
 func TestHelpFitsAScreen(t *testing.T) {
-	for _, cmd := range newRoot(&logOptions{form: textLog}).Commands() {
+	for _, cmd := range allCommands() {
 		if cmd.Flags().Lookup("help-all") == nil {
 			continue
 		}
@@ -57,6 +61,46 @@ func TestHelpFitsAScreen(t *testing.T) {
 		require.Contains(t, help, "--help-all")
 		require.Greater(t, len(helpOf(t, cmd, "--help-all")), 2*len(help), cmd.Name())
 	}
+}
+
+// allCommands returns the commands below the root and below those.
+func allCommands() (all []*cobra.Command) {
+	for _, cmd := range newRoot(&logOptions{form: textLog}).Commands() {
+		all = append(append(all, cmd), cmd.Commands()...)
+	}
+	return all
+}
+
+// TestFormatsHaveHelp: each format has examples, and its help has the flags that it takes, without
+// the names of formats.
+func TestFormatsHaveHelp(t *testing.T) {
+	for name, format := range formats {
+		require.NotEmpty(t, format.examples, name)
+		for _, example := range format.examples {
+			example, _, _ = strings.Cut(example, " >")
+			cmd := newIngestOf(name)
+			require.NoError(t, cmd.ParseFlags(strings.Fields(example)), example)
+			require.NoError(t, cmd.Args(cmd, cmd.Flags().Args()), example)
+			cmd.Flags().Visit(func(f *pflag.Flag) { require.False(t, f.Hidden, "%s: --%s", example, f.Name) })
+		}
+		_, help, _ := strings.Cut(helpOf(t, newIngest(), name+" --help-all"), "Examples:\n")
+		for other := range formats {
+			require.NotContains(t, help, " "+other+": ", name)
+		}
+		for _, row := range ingestTable {
+			takes := row.For == nil || row.For.Has(&ingestOptions{format: name})
+			require.Equal(t, takes, strings.Contains(help, "\n      --"+row.FlagName()+" "), "%s: --%s", name, row.FlagName())
+		}
+	}
+	require.Equal(t, "column x", helpFor("csv", "csv, tgb: column x"))
+	require.Equal(t, "column x; a: b; z", helpFor("csv", "csv, tgb: csv: column x; a: b; tgb, tgl: y; more; csv: z"))
+	// Flags before the format, and one of another format.
+	code, _, stderr := gnnstore(t, "ingest", "--weight", "w", "--undirected", "csv", "none.csv", filepath.Join(t.TempDir(), "o.gnn"))
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "none.csv: no such file or directory")
+	code, _, stderr = gnnstore(t, "ingest", "--bipartite", "csv", "none.csv", "o.gnn")
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "--bipartite: it goes with format events, tgl or tgn, and this is csv\nusage: gnnstore ingest csv SRC OUT")
 }
 
 // TestDidYouMean: a message about an unknown command, format, flag or file names the nearest one
@@ -96,7 +140,7 @@ func TestCompletion(t *testing.T) {
 
 func helpOf(t *testing.T, cmd *cobra.Command, flag string) string {
 	t.Helper()
-	code, stdout, stderr := gnnstore(t, cmd.Name(), flag)
+	code, stdout, stderr := gnnstore(t, append(strings.Fields(strings.TrimPrefix(cmd.CommandPath(), "gnnstore ")), strings.Fields(flag)...)...)
 	require.Zero(t, code, stderr)
 	return stdout
 }

@@ -29,11 +29,15 @@ import (
 // formats has the readers by the name that the user gives.
 var formats = map[string]struct {
 	about string
-	open  func(path string, o *sourceOptions) (ingest.Source, error)
+	// examples are command lines behind the name of the format.
+	examples []string
+	open     func(path string, o *sourceOptions) (ingest.Source, error)
 }{
 	"csv": {"an edge list in a table, or a folder of its parts, .gz and .zst included, SNAP's text too",
+		[]string{"facebook_edges.csv facebook.gnn --undirected --nodes facebook_target.csv --label page_type", "soc-Slashdot0902.txt.gz slashdot.gnn --features fastrp:128 --edge-split random:0.8/0.1/0.1"},
 		func(p string, o *sourceOptions) (ingest.Source, error) { return opened(edgelist.Open(p, o.csv)) }},
 	"events": {"a stream of events: source, destination and time in a table, .gz, .zst and .parquet included, or in a .pt or .npz",
+		[]string{"ml_wikipedia.txt wiki.gnn --bipartite --edge-features random:16", "payments.parquet pay.gnn --src payer --dst payee --time at --label fraud"},
 		func(p string, o *sourceOptions) (ingest.Source, error) {
 			switch {
 			case arrays.HasEvents(p):
@@ -47,44 +51,58 @@ var formats = map[string]struct {
 			return opened(edgelist.Open(p, o.csv))
 		}},
 	"graphbolt": {"a GraphBolt dataset: metadata.yaml and what it names",
+		[]string{"ogbn-arxiv-seeds arxiv.gnn"},
 		func(p string, o *sourceOptions) (ingest.Source, error) {
 			return opened(graphbolt.Open(p, o.memory))
 		}},
 	"graphml": {"a graph in GraphML: attributes of nodes are features and labels, weight is the edges' weight",
+		[]string{"karate.graphml karate.gnn --label club --features degree"},
 		func(p string, o *sourceOptions) (ingest.Source, error) {
 			return opened(graphfile.OpenGraphML(p, o.csv))
 		}},
 	"graphsaint": {"a GraphSAINT folder: adj_full.npz, feats.npy, class_map.json, role.json",
+		[]string{"flickr flickr.gnn --undirected"},
 		func(p string, _ *sourceOptions) (ingest.Source, error) { return opened(graphsaint.Open(p)) }},
 	"hgb": {"a graph of the Heterogeneous Graph Benchmark: node.dat, link.dat, label.dat, or their zip",
+		[]string{"ACM.zip acm.gnn --reverse"},
 		func(p string, o *sourceOptions) (ingest.Source, error) {
 			return opened(hgb.Open(p, hgb.Options{Seed: o.seed}))
 		}},
 	"jodie": {"a stream as JODIE distributes them: user, item, time, label, features, under a header that may be short",
+		[]string{"wikipedia.csv wiki.gnn"},
 		func(p string, o *sourceOptions) (ingest.Source, error) { return opened(edgelist.Open(p, o.jodie())) }},
 	"mag240m": {"MAG240M as OGB's package leaves it: mag240m_kddcup2021/",
+		[]string{"mag240m_kddcup2021 mag.gnn --undirected --reverse --features mean --plan"},
 		func(p string, o *sourceOptions) (ingest.Source, error) { return opened(o.mag240m.Open(p)) }},
 	"mtx": {"a matrix in the Matrix Market format, or the one in a .tar.gz or .zip: an edge an entry, its value the weight",
+		[]string{"cant.mtx.gz cant.gnn --features degree", "web.mtx web.gnn --nodes pages.csv --label topic"},
 		func(p string, o *sourceOptions) (ingest.Source, error) {
 			return opened(graphfile.OpenMatrix(p, o.csv))
 		}},
 	"nodelink": {"a graph in node-link JSON, as NetworkX and D3 write it, with attributes as in graphml",
+		[]string{"karate.json karate.gnn --label club --features degree"},
 		func(p string, o *sourceOptions) (ingest.Source, error) {
 			return opened(graphfile.OpenNodeLink(p, o.csv))
 		}},
 	"npy": {"an .npy array of edges, or a folder of .npy files",
+		[]string{"edges.npy graph.gnn --features fastrp:128", "arrays graph.gnn --undirected"},
 		func(p string, o *sourceOptions) (ingest.Source, error) { return arrays.Open(p, o.arrays) }},
 	"npz": {"a graph in one .npz: edge_index, x, y, masks, or scipy's adj_*, attr_*, labels",
+		[]string{"amazon_electronics_computers.npz computers.gnn --undirected --split per-class:20/30"},
 		func(p string, o *sourceOptions) (ingest.Source, error) { return arrays.Open(p, o.arrays) }},
 	"ogb": {"an Open Graph Benchmark dataset (ogbn-*, ogbl-*): raw/ and split/, or its zip",
+		[]string{"ogbn_arxiv arxiv.gnn --undirected", "papers100M-bin papers.gnn --memory 4GiB --plan"},
 		func(p string, o *sourceOptions) (ingest.Source, error) { return opened(o.ogb.Open(p)) }},
 	"planetoid": {"Cora, CiteSeer, PubMed: a folder with ind.NAME.{x,y,tx,ty,allx,ally,graph,test.index}, or DIR/NAME",
+		[]string{"data/cora cora.gnn"},
 		func(p string, o *sourceOptions) (ingest.Source, error) {
 			return opened(planetoid.Open(p, o.memory))
 		}},
 	"pt": {"a graph, or a TemporalData's stream, in a .pt or .pth of PyTorch or PyTorch Geometric",
+		[]string{"data.pt graph.gnn --undirected", "processed/data.pt typed.gnn"},
 		func(p string, o *sourceOptions) (ingest.Source, error) { return arrays.Open(p, o.arrays) }},
 	"table": {"csv, tsv, parquet and JSON-lines tables of many types, by a schema.yaml; --infer writes a first one",
+		[]string{"--infer tables/ > tables/schema.yaml", "tables/schema.yaml shop.gnn --features random:64", "new/schema.yaml new.gnn --like runs/shop-1"},
 		func(p string, o *sourceOptions) (ingest.Source, error) {
 			if info, err := os.Stat(p); err == nil && info.IsDir() {
 				return nil, fmt.Errorf("%s: a folder; name the schema of its tables, or write a first one: gnnstore ingest table --infer %s", p, p)
@@ -95,18 +113,22 @@ var formats = map[string]struct {
 			}))
 		}},
 	"tgb": {"a stream of TGB's, tgbl-*, tkgl-* or thgl-*: NAME_edgelist.csv, and the negatives of tgbl-*, NAME_val_ns.pkl and NAME_test_ns.pkl",
+		[]string{"tgbl_wiki wiki.gnn", "thgl-software_edgelist.csv software.gnn"},
 		func(p string, o *sourceOptions) (ingest.Source, error) {
 			return opened(eventset.OpenTGB(p, o.csv.EdgeFeatures, o.eventset()))
 		}},
 	"tgl": {"a stream in TGL's folder: edges.csv with ext_roll, edge_features and node_features as .pt or .npy",
+		[]string{"WIKI wiki.gnn --bipartite"},
 		func(p string, o *sourceOptions) (ingest.Source, error) {
 			return opened(eventset.OpenTGL(p, o.eventset()))
 		}},
 	"tgn": {"a stream as TGN's preprocessing leaves it: ml_NAME.csv, ml_NAME.npy",
+		[]string{"ml_wikipedia.csv wiki.gnn --bipartite"},
 		func(p string, o *sourceOptions) (ingest.Source, error) {
 			return opened(eventset.OpenTGN(p, o.eventset()))
 		}},
 	"triples": {"a knowledge graph: lines of head, relation, tail (train, valid, test: .txt, .tsv), or RDF (.nt, .nq, .ttl), .gz and .zst included",
+		[]string{"WN18RR wn18rr.gnn", "dbpedia.ttl.gz dbpedia.gnn --literals drop"},
 		func(p string, o *sourceOptions) (ingest.Source, error) { return opened(o.triples.Open(p)) }},
 }
 

@@ -27,7 +27,7 @@ func (h *helpAll) Set(string) error { h.asked = true; return pflag.ErrHelp }
 func (h *helpAll) String() string   { return "false" }
 func (h *helpAll) Type() string     { return "bool" }
 
-// groupFlags gives cmd both helps. cmd has examples and no subcommands.
+// groupFlags gives cmd both helps. cmd has examples.
 func groupFlags(cmd *cobra.Command) *cobra.Command {
 	all := &helpAll{}
 	cmd.Flags().VarPF(all, "help-all", "", "help with all flags").NoOptDefVal = "true"
@@ -48,6 +48,9 @@ func usualFlags(cmd *cobra.Command) string {
 	usual.SortFlags = false
 	all := 0
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
 		all++
 		if brief := f.Annotations[setting.BriefOf]; brief != nil {
 			short := *f

@@ -7,9 +7,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/auto"
@@ -25,22 +27,21 @@ type ingestOptions struct {
 	format string
 }
 
+// newIngest returns the command, with a command below it for each format. It reads the formats
+// itself, too: flags may stand before the name of the format, and the name may be unknown.
 func newIngest() *cobra.Command {
-	o := ingestOptions{buildOptions: defaultBuild()}
-	var given *setting.Bound[ingestOptions]
 	var about []string
 	for _, n := range formatNames() {
 		about = append(about, fmt.Sprintf("  %-10s %s", n, formats[n].about))
 	}
-	about = append(about, fmt.Sprintf("  %-10s %s", autoFormat, "finds out which of them it is, and says why"))
+	about = append(about, fmt.Sprintf("  %-10s %s", autoFormat, autoAbout))
 	cmd := &cobra.Command{
 		Use:   "ingest FORMAT SRC OUT",
 		Short: "Read raw graph data into a sealed dataset",
 		Long: "Read raw graph data from SRC into a sealed dataset at OUT, which must not exist. FORMAT is one of\n  " +
 			strings.Join(wrap(strings.Join(append(formatNames(), autoFormat), ", "), 98), "\n  ") + ".\n" +
-			"auto finds out which format SRC has. gnnstore help formats describes them.\n\n" +
-			"OUT is whole or absent: until it is sealed, the work is in OUT.partial. What does not fit in --memory is sorted on disk.\n" +
-			"An ingest that was killed goes on after the last pass it finished when the same command runs again.\n\nFormats:\n" + strings.Join(about, "\n"),
+			"auto finds out which format SRC has. gnnstore ingest FORMAT --help shows the flags of one.\n\n" +
+			aboutOut + "\n\nFormats:\n" + strings.Join(about, "\n"),
 		Example: "  gnnstore ingest auto raw/ogbn_arxiv arxiv.gnn --features fastrp:128 --undirected\n" +
 			"  gnnstore ingest ogb raw/papers100M-bin papers.gnn --memory 4GiB --plan\n" +
 			"  gnnstore ingest npz amazon_electronics_computers.npz computers.gnn --undirected --split per-class:20/30\n" +
@@ -50,68 +51,173 @@ func newIngest() *cobra.Command {
 			"  gnnstore ingest mag240m mag240m_kddcup2021 mag.gnn --undirected --reverse --features mean --plan\n" +
 			"  gnnstore ingest table --infer tables/ > tables/schema.yaml\n" +
 			"  gnnstore ingest table tables/schema.yaml shop.gnn --features random:64",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if o.infer {
-				return exactArgs("FORMAT", "DIR")(cmd, args)
-			}
-			return exactArgs("FORMAT", "SRC", "OUT")(cmd, args)
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := given.Err(); err != nil {
-				return misuse(err)
-			}
-			format := args[0]
-			if !o.source.follow {
-				if err := build.CheckLinks(args[1]); err != nil {
-					return err
-				}
-			}
-			if o.infer {
-				if format != "table" {
-					return misuse(fmt.Errorf("--infer: it goes with format table, and this is %s", format))
-				}
-				if err := o.source.csv.Validate(); err != nil {
-					return misuse(err)
-				}
-				text, err := table.Infer(args[1], table.Options{
-					Decimal: o.source.csv.Decimal, Thousands: o.source.csv.Thousands, Encoding: o.source.csv.Encoding,
-				})
-				if err != nil {
-					return err
-				}
-				_, err = cmd.OutOrStdout().Write(text)
-				return err
-			}
-			format, src, err := resolveFormat(cmd.ErrOrStderr(), format, args[1])
-			if err != nil {
-				return err
-			}
-			if err := checkFormat(format); err != nil {
-				return err
-			}
-			o.format = format
-			if err := given.Check(&ingestOptions{buildOptions: defaultBuild()}); err != nil {
-				return misuse(err)
-			}
-			o.complete(given.Given)
-			o.source.oneLabel = given.Given("multi_label") && !o.source.multiLabel
-			if o.source.likePath != "" {
-				if o.source.like, err = likeOf(o.source.likePath); err != nil {
-					return err
-				}
-				if set := o.follow(o.source.like, given.Given); len(set) > 0 {
-					printf(cmd.ErrOrStderr(), "as %s: %s\n", o.source.likePath, withFlags(strings.Join(set, ", ")))
-				}
-				if o.source.like.Silent {
-					printf(cmd.ErrOrStderr(), "%s was made by an earlier build and says nothing of its columns: "+
-						"those of %s are taken to be the same, in their order\n", o.source.likePath, src)
-				}
-			}
-			return runIngest(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), format, src, args[2], o)
-		},
 	}
-	given = bindTable(cmd, ingestTable, &o)
+	bindIngest(cmd, "")
+	for _, name := range append(formatNames(), autoFormat) {
+		cmd.AddCommand(newIngestOf(name))
+	}
 	return cmd
+}
+
+const (
+	autoAbout = "finds out which of them it is, and says why"
+	aboutOut  = "OUT is whole or absent: until it is sealed, the work is in OUT.partial. What does not fit in --memory is sorted on disk.\n" +
+		"An ingest that was killed goes on after the last pass it finished when the same command runs again."
+)
+
+// newIngestOf returns the command of one format. It has the flags of all formats, so that a message
+// can say which format a flag is for, and its help has those that the format takes.
+func newIngestOf(format string) *cobra.Command {
+	about, examples := formats[format].about, formats[format].examples
+	if format == autoFormat {
+		about = "a graph in any of the other formats; it " + autoAbout
+		examples = []string{"raw/ogbn_arxiv arxiv.gnn --features fastrp:128 --undirected", "download.zip graph.gnn"}
+	}
+	var lines []string
+	for _, e := range examples {
+		lines = append(lines, "  gnnstore ingest "+format+" "+e)
+	}
+	cmd := &cobra.Command{
+		Use:     format + " SRC OUT",
+		Short:   about,
+		Long:    strings.Join(wrap("Read SRC into a sealed dataset at OUT, which must not exist. SRC is "+about+".", 98), "\n") + "\n\n" + aboutOut,
+		Example: strings.Join(lines, "\n"),
+	}
+	bindIngest(cmd, format)
+	if format != autoFormat {
+		showOnly(cmd, format)
+	}
+	return groupFlags(cmd)
+}
+
+// bindIngest gives a command the flags of ingest. It reads a format, or if that is empty the one
+// that its first argument names.
+func bindIngest(cmd *cobra.Command, format string) {
+	o := ingestOptions{buildOptions: defaultBuild()}
+	given := bindTable(cmd, ingestTable, &o)
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		names := []string{"FORMAT", "SRC", "OUT"}
+		if o.infer {
+			names = []string{"FORMAT", "DIR"}
+		}
+		if format != "" {
+			names = names[1:]
+		}
+		return exactArgs(names...)(cmd, args)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := given.Err(); err != nil {
+			return misuse(err)
+		}
+		if format != "" {
+			args = append([]string{format}, args...)
+		}
+		return o.read(cmd, given, args)
+	}
+}
+
+// read reads the source that args name behind its format.
+func (o *ingestOptions) read(cmd *cobra.Command, given *setting.Bound[ingestOptions], args []string) error {
+	format := args[0]
+	if !o.source.follow {
+		if err := build.CheckLinks(args[1]); err != nil {
+			return err
+		}
+	}
+	if o.infer {
+		if format != "table" {
+			return misuse(fmt.Errorf("--infer: it goes with format table, and this is %s", format))
+		}
+		if err := o.source.csv.Validate(); err != nil {
+			return misuse(err)
+		}
+		text, err := table.Infer(args[1], table.Options{
+			Decimal: o.source.csv.Decimal, Thousands: o.source.csv.Thousands, Encoding: o.source.csv.Encoding,
+		})
+		if err != nil {
+			return err
+		}
+		_, err = cmd.OutOrStdout().Write(text)
+		return err
+	}
+	format, src, err := resolveFormat(cmd.ErrOrStderr(), format, args[1])
+	if err != nil {
+		return err
+	}
+	if err := checkFormat(format); err != nil {
+		return err
+	}
+	o.format = format
+	if err := given.Check(&ingestOptions{buildOptions: defaultBuild()}); err != nil {
+		return misuse(err)
+	}
+	o.complete(given.Given)
+	o.source.oneLabel = given.Given("multi_label") && !o.source.multiLabel
+	if o.source.likePath != "" {
+		if o.source.like, err = likeOf(o.source.likePath); err != nil {
+			return err
+		}
+		if set := o.follow(o.source.like, given.Given); len(set) > 0 {
+			printf(cmd.ErrOrStderr(), "as %s: %s\n", o.source.likePath, withFlags(strings.Join(set, ", ")))
+		}
+		if o.source.like.Silent {
+			printf(cmd.ErrOrStderr(), "%s was made by an earlier build and says nothing of its columns: "+
+				"those of %s are taken to be the same, in their order\n", o.source.likePath, src)
+		}
+	}
+	return runIngest(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), format, src, args[2], *o)
+}
+
+// showOnly leaves what is for other formats out of the help of a format: their flags, and their
+// part of a text.
+func showOnly(cmd *cobra.Command, format string) {
+	for _, row := range ingestTable {
+		if row.For == nil {
+			continue
+		}
+		f := cmd.Flags().Lookup(row.FlagName())
+		f.Hidden = !row.For.Has(&ingestOptions{format: format})
+		f.Usage = helpFor(format, f.Usage)
+		if brief := f.Annotations[setting.BriefOf]; brief != nil {
+			brief[0] = helpFor(format, brief[0])
+		}
+	}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if group := f.Annotations[setting.GroupOf]; group != nil {
+			group[0], _, _ = strings.Cut(group[0], " (")
+		}
+	})
+}
+
+// helpFor returns a help text for one format. Parts of it, with semicolons between, may begin with
+// the names of formats and a colon, as in "csv, events: column of sources". A part without names is
+// for the same formats as the part before it.
+func helpFor(format, text string) string {
+	var parts []string
+	wanted := true
+	for _, part := range strings.Split(text, "; ") {
+		for {
+			names, rest := formatsOf(part)
+			if names == nil {
+				break
+			}
+			part, wanted = rest, slices.Contains(names, format)
+		}
+		if wanted {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// formatsOf returns the names of formats in front of a help text, and what is behind them.
+func formatsOf(text string) (names []string, rest string) {
+	front, rest, found := strings.Cut(text, ": ")
+	names = strings.Split(front, ", ")
+	if !found || slices.ContainsFunc(names, func(name string) bool { _, known := formats[name]; return !known }) {
+		return nil, text
+	}
+	return names, rest
 }
 
 func runIngest(ctx context.Context, stdout, stderr io.Writer, format, src, out string, o ingestOptions) error {

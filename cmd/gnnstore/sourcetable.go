@@ -10,8 +10,9 @@ import (
 
 // ingestTable declares the options of ingest: options of single formats, and of every build.
 var ingestTable = slices.Concat(sourceRows, setting.Table[ingestOptions]{
-	{Key: "infer", Usual: true,
+	{Key: "infer", Group: "Schemas, and datasets to follow", Usual: true,
 		In:   func(o *ingestOptions) setting.Value { return setting.Bool(&o.infer) },
+		For:  ofFormats("table"),
 		Help: "table: print a first schema for the tables in DIR"},
 	{Key: "like", Usual: true, Brief: "encode the columns as this dataset or run did",
 		In:   func(o *ingestOptions) setting.Value { return setting.Word(&o.source.likePath) },
@@ -29,14 +30,22 @@ var ingestBuild = buildRows(func(o *ingestOptions) *buildOptions { return &o.bui
 // only declares an option of some formats.
 func only(formats, key, help string, in func(o *sourceOptions) setting.Value) setting.Of[ingestOptions] {
 	names := strings.Split(formats, ", ")
+	if of, _ := formatsOf(help); of == nil {
+		help = formats + ": " + help
+	}
 	return setting.Of[ingestOptions]{
-		Key: key, Help: formats + ": " + help,
-		In: func(o *ingestOptions) setting.Value { return in(&o.source) },
-		For: &setting.Audience[ingestOptions]{
-			Has: func(o *ingestOptions) bool { return slices.Contains(names, o.format) },
-			Why: func(o *ingestOptions) string {
-				return fmt.Sprintf("it goes with format %s, and this is %s", setting.OneOf(names), o.format)
-			},
+		Key: key, Help: help,
+		In:  func(o *ingestOptions) setting.Value { return in(&o.source) },
+		For: ofFormats(names...),
+	}
+}
+
+// ofFormats is for some formats alone.
+func ofFormats(names ...string) *setting.Audience[ingestOptions] {
+	return &setting.Audience[ingestOptions]{
+		Has: func(o *ingestOptions) bool { return slices.Contains(names, o.format) },
+		Why: func(o *ingestOptions) string {
+			return fmt.Sprintf("it goes with format %s, and this is %s", setting.OneOf(names), o.format)
 		},
 	}
 }
@@ -64,7 +73,7 @@ var sourceRows = slices.Concat(
 			func(o *source) setting.Value { return setting.Word(&o.csv.TimeUnit) }),
 		only("events, jodie, pt, tgb, tgl, tgn", "time_scale", "factor that scales time differences for networks: a number, or auto (default auto: 1; if all times span less than 10,000 units, a factor that makes the median gap of a node 1,000)",
 			func(o *source) setting.Value { return setting.Word(&o.timeScale) }),
-		only("csv, events, graphml, mtx, nodelink", "part", "events: column of a given split: 0 to train, 1 to validate, 2 to test (default none); csv: such a column of {nodes}, or one of the words train, valid and test, or three masks, TRAIN,VALID,TEST, where an empty name is no part and rest the other nodes; none takes no split (default by their names, where the values fit)",
+		only("csv, events, graphml, mtx, nodelink", "part", "events: column of a given split: 0 to train, 1 to validate, 2 to test (default none); csv, graphml, mtx, nodelink: column of {nodes} with a given split, numbers from 0 to 2 or the words train, valid and test, or three masks, TRAIN,VALID,TEST, where an empty name is no part and rest the other nodes; none takes no split (default by their names, where the values fit)",
 			func(o *source) setting.Value { return setting.Word(&o.csv.Part) }),
 		only("csv, events", "one_id_space", "both columns number the same nodes, though they look like users and items numbered apart",
 			func(o *source) setting.Value { return setting.Bool(&o.csv.OneSpace) }),
@@ -88,7 +97,7 @@ var sourceRows = slices.Concat(
 			func(o *source) setting.Value { return setting.Word(&o.csv.ID) }),
 		only("csv, events, graphml, nodelink", "id_type", "what ids are: auto, int or text (default auto, by the first rows)",
 			func(o *source) setting.Value { return setting.Word(&o.csv.IDType) }),
-		usually("column of labels, or COLUMN:value for numbers to learn", only("csv, events, graphml, mtx, nodelink", "label", "column of {nodes} with labels: numbers or text that name classes, or COLUMN:value for numbers to learn, or A,B,C for columns of zeros and ones, a class each; none takes no label (default label, y, class and the like, where the values fit); events: column or array with the source's class from then on (default none, of arrays y and the like)",
+		usually("column of labels, or COLUMN:value for numbers to learn", only("csv, events, graphml, mtx, nodelink", "label", "csv, graphml, mtx, nodelink: column of {nodes} with labels: numbers or text that name classes, or COLUMN:value for numbers to learn, or A,B,C for columns of zeros and ones, a class each; none takes no label (default label, y, class and the like, where the values fit); events: column or array with the source's class from then on (default none, of arrays y and the like)",
 			func(o *source) setting.Value { return setting.Word(&o.csv.Label) })),
 		only("csv, graphml, mtx, nodelink, npy, npz, pt", "multi_label", "a node has any number of classes: cells of {label} list them, as in a|b, a;b or [a, b], or {label} A,B,C names a column of zeros and ones for each, or of arrays labels are (N, C); without it such columns are one class a node if each row has exactly one 1; csv: =false makes a class of each list",
 			func(o *source) setting.Value { return setting.Bool(&o.multiLabel) }),
