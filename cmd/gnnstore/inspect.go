@@ -154,11 +154,15 @@ type inspectedSplit struct {
 
 func newInspect() *cobra.Command {
 	var asJSON bool
+	var ids string
 	cmd := &cobra.Command{
 		Use:   "inspect DATASET",
 		Short: "Show counts, degrees, tables and sizes of a dataset",
 		Args:  exactArgs("DATASET"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("ids") {
+				return printIDs(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], ids)
+			}
 			ds, err := openAny(cmd.ErrOrStderr(), args[0], 0)
 			if err != nil {
 				return err
@@ -176,6 +180,7 @@ func newInspect() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	cmd.Flags().StringVar(&ids, "ids", "", "print a line of JSON for each node of this type instead: its stored number and your id")
 	return cmd
 }
 
