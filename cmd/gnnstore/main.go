@@ -90,6 +90,9 @@ func oneLine(err error) string {
 	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' }), "; ")
 }
 
+// extraCommands are the commands that a build has by its tags.
+var extraCommands []func() *cobra.Command
+
 func newRoot(log *logOptions) *cobra.Command {
 	var showVersion bool
 	root := &cobra.Command{
@@ -113,6 +116,9 @@ func newRoot(log *logOptions) *cobra.Command {
 	root.SetFlagErrorFunc(wrongFlag)
 	root.AddCommand(groupFlags(newIngest()), groupFlags(newGenerate()), newExport(), newPartition(), newInspect(),
 		newVerify(), groupFlags(newTrain()), groupFlags(newPredict()), newEval(), groupFlags(newTrace()), newStats(), newRuns(), newBench(), newDoctor(), newDemo(), newVersion())
+	for _, more := range extraCommands {
+		root.AddCommand(more())
+	}
 	root.AddCommand(newTopics()...)
 	return root
 }

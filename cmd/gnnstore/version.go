@@ -67,8 +67,14 @@ func newVersion() *cobra.Command {
 	return cmd
 }
 
-// version returns the module's version, or the revision that was built.
+// release is the version of a released binary, which its build sets.
+var release string
+
+// version returns the release, the module's version, or the revision that was built.
 func version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"

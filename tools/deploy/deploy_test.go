@@ -5,12 +5,15 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/compose-spec/compose-go/v2/loader"
+	"github.com/compose-spec/compose-go/v2/types"
 	"github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
@@ -96,4 +99,34 @@ func TestHosts(t *testing.T) {
 	for line := range strings.Lines(string(read(t, "hosts"))) {
 		require.Regexp(t, regexp.MustCompile(`^(#.*|[a-z0-9.-]+ slots=[0-9]+)\n$`), line)
 	}
+}
+
+// TestCompose: the services fit the schema of Compose, and each file that they mount is here.
+func TestCompose(t *testing.T) {
+	load := func(text []byte) (*types.Project, error) {
+		details := types.ConfigDetails{
+			WorkingDir: "monitor", ConfigFiles: []types.ConfigFile{{Filename: "compose.yaml", Content: text}},
+			Environment: types.Mapping{"DATA": "/data", "RUNS": "/runs"},
+		}
+		return loader.LoadWithContext(t.Context(), details)
+	}
+	text := read(t, "monitor/compose.yaml")
+	project, err := load(text)
+	require.NoError(t, err)
+	_, err = load(bytes.Replace(text, []byte("stop_grace_period"), []byte("stop_grace_time"), 1))
+	require.Error(t, err)
+	for _, service := range project.Services {
+		for _, v := range service.Volumes {
+			if inside := strings.Contains(v.Source, "monitor/"); inside {
+				require.FileExists(t, filepath.Join("monitor", v.Source[strings.LastIndex(v.Source, "monitor/")+len("monitor/"):]))
+			}
+		}
+	}
+	train := project.Services["train"]
+	memory, err := strconv.ParseInt(strings.TrimSuffix(train.Command[slices.Index(train.Command, "--memory")+1], "GiB"), 10, 64)
+	require.NoError(t, err)
+	require.Less(t, memory<<30, int64(train.MemLimit), "the process has more than --memory")
+	_, port, _ := strings.Cut(train.Command[slices.Index(train.Command, "--listen")+1], ":")
+	require.Contains(t, string(read(t, "monitor/prometheus.yml")), `"train:`+port+`"`)
+	require.Contains(t, string(read(t, "image/Dockerfile")), "USER 65532:")
 }

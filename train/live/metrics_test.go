@@ -1,6 +1,10 @@
 package live
 
 import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,4 +111,16 @@ gnnstore_disk_read_latency_seconds_count 1000
 # TYPE gnnstore_updates_total counter
 gnnstore_updates_total 7
 `), "gnnstore_disk_read_latency_seconds", "gnnstore_updates_total"))
+}
+
+// TestBoard: the board of Grafana asks for metrics that there are.
+func TestBoard(t *testing.T) {
+	board, err := os.ReadFile("../../tools/deploy/monitor/grafana/gnnstore.json")
+	require.NoError(t, err)
+	require.True(t, json.Valid(board))
+	asked := regexp.MustCompile(`gnnstore_\w+`).FindAllString(string(board), -1)
+	require.NotEmpty(t, asked)
+	for _, name := range asked {
+		require.True(t, slices.ContainsFunc(families, func(f family) bool { return f.name == name }), name)
+	}
 }

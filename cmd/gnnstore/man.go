@@ -1,0 +1,33 @@
+//go:build man
+
+package main
+
+import (
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+func init() { extraCommands = append(extraCommands, newMan) }
+
+// newMan returns a command that writes manual pages. The tag keeps the libraries that it needs out
+// of other builds.
+func newMan() *cobra.Command {
+	return &cobra.Command{
+		Use:    "man FOLDER",
+		Short:  "Write a manual page of each command into FOLDER",
+		Hidden: true,
+		Args:   exactArgs("FOLDER"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := os.MkdirAll(args[0], 0o777); err != nil {
+				return err
+			}
+			root := cmd.Root()
+			root.DisableAutoGenTag = true
+			date := time.Unix(0, 0).UTC() // the same pages whenever they are written
+			return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "gnnstore " + version(), Manual: "gnnstore", Date: &date}, args[0])
+		},
+	}
+}
