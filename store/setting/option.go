@@ -185,8 +185,8 @@ func (b *bound) Given(key string) bool {
 	return false
 }
 
-// changed reports whether any flag of the key was given.
-func (b *bound) changed(key string) bool {
+// Changed reports whether any flag of the key was given.
+func (b *bound) Changed(key string) bool {
 	return slices.ContainsFunc(b.options, func(x option) bool { return x.key == key && b.flags.Changed(x.flag) })
 }
 
@@ -196,7 +196,7 @@ func (b *bound) apply(others options) error {
 		return err
 	}
 	for i, x := range b.options {
-		if _, short := x.value.(Shorthand); short || !b.changed(x.key) {
+		if _, short := x.value.(Shorthand); short || !b.Changed(x.key) {
 			continue // a shorthand set the option in its own row, which is copied
 		}
 		if err := others[i].value.Set(x.value.String()); err != nil {

@@ -1,7 +1,7 @@
 // Package setting declares options: each once, in a row of a Table. The row has the option's key in
 // JSON and in messages, its flag, its help, the value that it sets, the set of runs that have it,
-// and the rule for resumed runs. Flags, grouped help, checks and the comparison of a resumed run's
-// options follow from the table.
+// and the rule for resumed runs. Flags, grouped help, checks, files of options and the comparison
+// of a resumed run's options follow from the table.
 package setting
 
 import (
@@ -115,6 +115,10 @@ func (t Table[T]) Fill(o, defaults *T, given func(key string) bool) error {
 func (t Table[T]) Left(given func(key string) bool) map[string]bool {
 	return t.of(new(T)).left(given)
 }
+
+// Choices returns the values that flags must give to have the options of o: those that differ from
+// defaults, and those that a run may choose by its data.
+func (t Table[T]) Choices(o, defaults *T) []Choice { return t.of(o).choices(t.of(defaults)) }
 
 // Diff returns the options that differ between now and then although a resumed run must not change
 // them, in the order of their keys.

@@ -357,6 +357,7 @@ type Text struct {
 	names   names[string]
 	aliases names[string]
 	empty   string
+	commas  bool
 }
 
 // Word returns a Text that sets at, to one of these words if there are any.
@@ -387,6 +388,12 @@ func (v *Text) Alias(word, text string) *Text {
 // Empty makes String print a word for the empty text.
 func (v *Text) Empty(word string) *Text {
 	v.empty = word
+	return v
+}
+
+// Commas lets a file write the text as a list.
+func (v *Text) Commas() *Text {
+	v.commas = true
 	return v
 }
 

@@ -1,0 +1,220 @@
+package setting
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Line is an option in a file. Name is as the file has it, and Number counts lines from 1.
+type Line struct {
+	Name   string
+	Number int
+	value  *yaml.Node
+}
+
+// ReadLines reads a YAML document of options: a mapping from names to values. A value is one word,
+// a list of words, or a mapping to such. Errors begin with the path, and mostly name the line.
+func ReadLines(path string, text []byte) ([]Line, error) {
+	var root yaml.Node
+	if err := yaml.Load(text, &root); err != nil {
+		return nil, notYAML(path, err)
+	}
+	top := root.Content[0]
+	if top.Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("%s: line %d: options are expected here, one a line, as in hidden: 64", path, top.Line)
+	}
+	var lines []Line
+	for i := 0; i+1 < len(top.Content); i += 2 {
+		key, value := top.Content[i], top.Content[i+1]
+		if key.Kind != yaml.ScalarNode {
+			return nil, fmt.Errorf("%s: line %d: the name of an option is expected here, as in hidden: 64", path, key.Line)
+		}
+		lines = append(lines, Line{key.Value, key.Line, value})
+	}
+	return lines, nil
+}
+
+// notYAML returns the error for a text that the library cannot read.
+func notYAML(path string, err error) error {
+	var wrong *yaml.LoadError
+	switch {
+	case !errors.As(err, &wrong):
+		return fmt.Errorf("%s: not YAML: %s", path, strings.Join(strings.Fields(err.Error()), " "))
+	case strings.Contains(wrong.Message, "no documents"):
+		return fmt.Errorf("%s: there is nothing in it; write an option a line, as in hidden: 64", path)
+	case strings.Contains(wrong.Message, "found multiple"):
+		return fmt.Errorf("%s: it has several documents, with --- between them; keep one, since a file describes one run", path)
+	case wrong.Mark.Line > 0:
+		return fmt.Errorf("%s: line %d: not YAML: %s", path, wrong.Mark.Line, wrong.Message)
+	}
+	return fmt.Errorf("%s: not YAML: %s", path, wrong.Message)
+}
+
+// Text returns the value, which must be one word.
+func (l Line) Text() (string, error) {
+	if l.value.Kind == yaml.SequenceNode || l.value.Kind == yaml.MappingNode {
+		return "", errors.New("it takes one value, and here are several")
+	}
+	return word(l.value)
+}
+
+// word returns a scalar as it is written. Its type in YAML does not matter, since options read
+// text.
+func word(n *yaml.Node) (string, error) {
+	switch {
+	case n.Kind == yaml.AliasNode:
+		return "", fmt.Errorf("*%.60s: aliases are not followed; write the value itself", n.Value)
+	case n.Style&yaml.TaggedStyle != 0:
+		return "", fmt.Errorf("%.60s: tags are not read; write the value alone", n.Tag)
+	case n.Kind != yaml.ScalarNode:
+		return "", errors.New("a list or a mapping is too deep here; write a word")
+	case n.ShortTag() == "!!null":
+		return "", errors.New("there is no value; write one, or leave the option out")
+	}
+	return n.Value, nil
+}
+
+// words returns the scalars of a list, or of one scalar.
+func words(n *yaml.Node) (list []string, err error) {
+	items := n.Content
+	if n.Kind != yaml.SequenceNode || n.Style&yaml.TaggedStyle != 0 {
+		items = []*yaml.Node{n}
+	}
+	for _, item := range items {
+		text, err := word(item)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, text)
+	}
+	return list, nil
+}
+
+// listed is a Value that takes a list of words. It returns the text that Set reads for them.
+type listed interface{ joined(words []string) string }
+
+func (*Slice[T]) joined(words []string) string    { return strings.Join(words, ",") }
+func (*ByName) joined(words []string) string      { return strings.Join(words, " ") }
+func (*ListsByName) joined(words []string) string { return strings.Join(words, " ") }
+
+// joined takes numbers for all, or texts that begin with a name.
+func (*IntsByName) joined(words []string) string {
+	if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "=") }) {
+		return strings.Join(words, " ")
+	}
+	return strings.Join(words, ",")
+}
+
+func (*Text) joined(words []string) string { return strings.Join(words, ",") }
+
+// byName is a Value that takes a text for each of some names.
+type byName interface{ perName() }
+
+func (*ByName) perName()      {}
+func (*ListsByName) perName() {}
+func (*IntsByName) perName()  {}
+
+// textFor returns the value as v.Set reads it.
+func (l Line) textFor(v Value) (string, error) {
+	n := l.value
+	list, isListed := v.(listed)
+	if text, ok := v.(*Text); ok {
+		isListed = text.commas
+	}
+	_, named := v.(byName)
+	switch {
+	case n.Style&yaml.TaggedStyle != 0:
+	case n.Kind == yaml.SequenceNode && isListed:
+		all, err := words(n)
+		if err != nil {
+			return "", err
+		}
+		return list.joined(all), nil
+	case n.Kind == yaml.MappingNode && named:
+		var pairs, names []string
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			name, err := word(n.Content[i])
+			if err != nil {
+				return "", err
+			}
+			all, err := words(n.Content[i+1])
+			if err != nil {
+				return "", fmt.Errorf("%.60s: %w", name, err)
+			}
+			if slices.Contains(names, name) {
+				return "", fmt.Errorf("%.60s is there twice; leave one out", name)
+			}
+			names, pairs = append(names, name), append(pairs, name+"="+strings.Join(all, ","))
+		}
+		return list.joined(pairs), nil
+	}
+	return l.Text()
+}
+
+// Find returns the option that a file names by its flag or its key. Dashes and underscores are the
+// same there.
+func (b *bound) Find(name string) (flag, key string, ok bool) {
+	name = dashed(name)
+	for _, x := range b.options {
+		if x.flag == name || dashed(x.key) == name {
+			return x.flag, x.key, true
+		}
+	}
+	return "", "", false
+}
+
+// dashed returns the name of an option as a flag spells it.
+func dashed(name string) string { return strings.ReplaceAll(name, "_", "-") }
+
+// FlagNames returns the flags of all options.
+func (b *bound) FlagNames() (flags []string) {
+	for _, x := range b.options {
+		flags = append(flags, x.flag)
+	}
+	return flags
+}
+
+// Read sets an option as its flag would, to the value of a line. It returns the errors that the
+// flag would have left for Err.
+func (b *bound) Read(flag string, l Line) error {
+	i := slices.IndexFunc(b.options, func(x option) bool { return x.flag == flag })
+	text, err := l.textFor(b.options[i].value)
+	if err != nil {
+		return err
+	}
+	return b.Give(flag, text)
+}
+
+// Give sets an option as its flag would. It returns the errors that the flag would have left for
+// Err.
+func (b *bound) Give(flag, text string) error {
+	old := b.errs
+	b.errs = nil
+	err := b.flags.Set(flag, text)
+	for _, wrong := range b.errs {
+		err = errors.Join(err, errors.Unwrap(wrong)) // without the flag
+	}
+	b.errs = old
+	return err
+}
+
+// Choice is the value of an option, as its flag reads it.
+type Choice struct{ Key, Flag, Text string }
+
+// choices is Table.Choices.
+func (list options) choices(defaults options) (all []Choice) {
+	for i, x := range list {
+		text := x.value.String()
+		_, short := x.value.(Shorthand)
+		same := text == defaults[i].value.String()
+		if short || x.refused != "" || text == "" || same && !x.byData {
+			continue
+		}
+		all = append(all, Choice{x.key, x.flag, text})
+	}
+	return all
+}
