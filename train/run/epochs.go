@@ -46,6 +46,8 @@ type AutoEpochs struct {
 	Patience int    `json:"patience"`
 	Reason   string `json:"reason"`          // a line
 	Ended    string `json:"ended,omitempty"` // why it ended; a line
+	// Whole is the number of steps through all examples, if Round cut the epoch.
+	Whole int `json:"whole_steps,omitempty"`
 }
 
 // DecideEpochs decides when a run of o with steps a epoch ends. validated names the metric of
@@ -60,7 +62,7 @@ func (o Options) DecideEpochs(steps, whole int, validated string) *AutoEpochs {
 	a := &AutoEpochs{Updates: autoUpdates, Steps: steps, Least: least, Most: max(up(autoMost, steps), autoEpochs), Patience: o.Patience}
 	begun := fmt.Sprintf("epochs auto: %d updates are %s of %s", autoUpdates, counted(least, "epoch"), counted(steps, "step"))
 	if whole > steps {
-		a.Most = max(up(autoMost, steps), up(autoEpochs*whole, steps))
+		a.Most, a.Whole = max(up(autoMost, steps), up(autoEpochs*whole, steps)), whole
 		begun = fmt.Sprintf("epochs auto: all examples are %d steps, so an epoch ends, and is validated, after %d", whole, steps)
 	}
 	why := ""

@@ -113,6 +113,24 @@ func (o *Options) Normalize() error {
 	return errors.Join(err, o.validateTogether())
 }
 
+// Again returns the options that flags must give for a run that repeats r.
+func (r *Record) Again() []setting.Choice {
+	o := r.Options.ForFlags()
+	d := o.defaults().ForFlags()
+	if r.AutoStaleness != nil && o.Staleness == Auto {
+		o.Staleness = r.AutoStaleness.K // another rehearsal may choose another
+	}
+	again := []setting.Choice{{Key: "model", Flag: "model", Text: string(o.Kind)}} // d has the same, and the data may choose another
+	cut := r.AutoEpochs != nil && r.AutoEpochs.Whole > 0
+	for _, c := range Table.Choices(&o, &d) {
+		if cut && (c.Key == "epoch_steps" || c.Key == "eval_every") {
+			continue // an epoch is cut only if they are not given
+		}
+		again = append(again, c)
+	}
+	return again
+}
+
 // ResumeOptions returns the options of a run that continues saved, with those that flags give anew.
 // It does not check whether a resumed run may change them: see Resumes.
 func ResumeOptions(saved *Record, given *setting.Bound[Options]) (Options, error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/store/setting"
+	"github.com/gnnstore/gnnstore/train/model"
 )
 
 // Beside a GPU all processors but two draw batches, unless --workers or --memory is given.
@@ -52,4 +53,32 @@ func TestGivenZeros(t *testing.T) {
 	f("", append(rotate, "--margin", "3", "--chunk", "1")...)
 	f("{margin} 0: above 0; leave it out for 9", append(rotate, "--margin", "0")...)
 	f("{chunk} 0: at least 1; leave it out for 100", append(rotate, "--chunk", "0")...)
+}
+
+// TestAgain: a run that is made again chooses nothing anew, and an epoch that was cut is cut again.
+func TestAgain(t *testing.T) {
+	flags := func(r Record) map[string]string {
+		texts := map[string]string{}
+		for _, c := range r.Again() {
+			texts[c.Flag] = c.Text
+		}
+		return texts
+	}
+	r := Record{Options: DefaultOptions()}
+	got := flags(r)
+	require.Equal(t, "sage", got["model"])
+	require.Equal(t, "128", got["hidden"], "the data may choose another")
+	require.Equal(t, "0", got["epoch-steps"])
+	require.NotContains(t, got, "patience", "it is the default")
+	require.NotContains(t, got, "n3", "it is of links")
+
+	r.Options.EpochSteps, r.AutoEpochs = 500, &AutoEpochs{Steps: 500}
+	require.Equal(t, "500", flags(r)["epoch-steps"])
+	r.AutoEpochs.Whole = 2136
+	require.NotContains(t, flags(r), "epoch-steps")
+	require.NotContains(t, flags(r), "eval-every")
+
+	r = Record{Options: DefaultStreamOptions(model.TGN), AutoStaleness: &AutoStaleness{K: 3}}
+	r.Options.Staleness = Auto
+	require.Equal(t, "3", flags(r)["staleness"])
 }

@@ -74,7 +74,7 @@ var Table = setting.Table[Options]{
 		Help: "what to learn: node, classes or numbers of nodes; link, which pairs of nodes a relation joins (streams: which events come); or " +
 			"edge, classes or numbers of edges"},
 	{Key: "target", For: graphs,
-		In:    func(o *Options) value { return setting.Word(&o.Target) },
+		In:    func(o *Options) value { return setting.Word(&o.Target).Commas() },
 		Usual: true, Brief: "node type or relation to learn, if there are several",
 		Help: "node type to learn, if several have labels and splits; for links and edges their relation, as SRC,REL,DST"},
 	{Key: "edge_label", For: edges,
@@ -90,7 +90,7 @@ var Table = setting.Table[Options]{
 			"of links auc, ap, mrr or hits@K (default auc); of numbers rmse or mae (default rmse); of streams ap, auc or mrr (default ap)"},
 	{Key: "class_weights", For: graphs,
 		In: func(o *Options) value {
-			v := setting.Word(&o.ClassWeights).Empty(task.NoWeights)
+			v := setting.Word(&o.ClassWeights).Empty(task.NoWeights).Commas()
 			return setting.Hint(v, task.NoWeights, task.BalancedWeights)
 		},
 		Help: "weights of the classes in the loss: none, balanced, or one number each"},
@@ -467,7 +467,7 @@ var Table = setting.Table[Options]{
 		In:   func(o *Options) value { return setting.Hint(setting.Word(&o.Cache.Engine), disk.Kinds...) },
 		Help: "how the disk is read: " + setting.OneOf(disk.Kinds)},
 	{Key: "disk_rate", Free: anyTime,
-		In:   func(o *Options) value { return setting.Word(&o.DiskRate) },
+		In:   func(o *Options) value { return setting.Word(&o.DiskRate).Commas() },
 		Help: "limit the disk to this many bytes and transfers a second, for measurements: 200MB,500 (default no limit)"},
 	{Key: "workers", Free: anyTime,
 		In:   func(o *Options) value { return setting.Int(&o.Workers) },
