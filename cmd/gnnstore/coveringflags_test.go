@@ -175,6 +175,8 @@ var uncovered = map[string]string{
 	"train json":            "each is read so",
 	"train listen-optional": "it trains as without --listen",
 	"train seeds":           "it makes several runs, each as without it",
+	"train file":            "it gives the other flags",
+	"train print-config":    "it trains nothing",
 	"predict json":          "each is read so",
 	"eval json":             "each is read so",
 }

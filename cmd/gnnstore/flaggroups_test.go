@@ -41,7 +41,7 @@ func TestFlagGroups(t *testing.T) {
 		help := helpOf(t, cmd, "--help-all")
 		require.NotContains(t, help, "\nFlags:\n")
 		require.Contains(t, help, "\n"+groups[0].title+":\n      --")
-		require.Equal(t, all, strings.Count(help, "\n      --")+strings.Count(help, "\n  -h, --help"))
+		require.Equal(t, all, strings.Count(help, "\n      --")+strings.Count(help, "\n  -h, --help")+strings.Count(help, "\n  -f, --file"))
 	}
 }
 

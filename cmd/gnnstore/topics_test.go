@@ -67,11 +67,13 @@ func TestTopicsReadWell(t *testing.T) {
 func TestOptionsTopic(t *testing.T) {
 	o := run.DefaultOptions().ForFlags()
 	want := "# Options: every flag of train that sets an option of a run\n\n" +
-		"`gnnstore train --help-all` shows them too, and --run, --resume, --listen, --listen-optional,\n" +
-		"--plan, --network and --json. A run records its options in run.json. A resumed run keeps those\n" +
-		"that stay, and refuses other values. It may change `--epochs`, but not with `--schedule cosine`,\n" +
-		"and leave out `--init` and `--init-rows`. Some options are chosen by the data if they are not\n" +
-		"given: see [training](training.md). Defaults are those of networks for graphs; networks for\n" +
+		"`gnnstore train --help-all` shows them too, and --run, --resume, --seeds, --listen,\n" +
+		"--listen-optional, --plan, --network, --json, --file and --print-config. A file of --file has\n" +
+		"these options without the dashes in front.\n\n" +
+		"A run records its options in run.json. A resumed run keeps those that stay, and refuses other\n" +
+		"values. It may change `--epochs`, but not with `--schedule cosine`, and leave out `--init` and\n" +
+		"`--init-rows`. Some options are chosen by the data if they are not given: see\n" +
+		"[training](training.md). Defaults are those of networks for graphs; networks for\n" +
 		"[streams](streams.md) have others.\n\n" +
 		"## Example\n\n" +
 		"    $ gnnstore generate reddit graph.gnn --nodes 20k --edges 100k --undirected\n" +

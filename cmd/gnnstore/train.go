@@ -30,6 +30,7 @@ import (
 type trainOptions struct {
 	run.Options
 	given      *setting.Bound[run.Options] // the flags of Options
+	file       string                      // of options; empty: none
 	run        string
 	listen     string
 	optional   bool // the run may train without listen
@@ -38,6 +39,7 @@ type trainOptions struct {
 	network    string // of plan
 	seeds      int    // runs by as many seeds, from Seed on; 0: one run
 	json       bool
+	config     bool   // print the options as a file, and train nothing
 	brief      bool   // a line an evaluated epoch only
 	modelGiven bool   // --model was given, or is on record
 	chosen     string // a note on the task that chooseTask chose; empty: it chose none
@@ -55,6 +57,7 @@ func newTrain() *cobra.Command {
 			"--policy and --disk-engine. Ctrl-C, a closed terminal or SIGTERM ends it at the next step, with a checkpoint. After\n" +
 			"that, or after a crash, --resume with the same --run goes on at the step after the newest checkpoint, with the options\n" +
 			"it began with, and ends with the weights that it would have had. Then DATASET may be left out.\n\n" +
+			"-f takes options and DATASET from a YAML file, which --print-config writes, or from run.json of an earlier run.\n\n" +
 			"Without --epochs, a run says at the start how long it trains and why, and at the end what ended it. It makes the\n" +
 			"epochs that 500 updates take, and goes on until 20 more have brought no better validation, up to 5,000 updates or 50\n" +
 			"epochs, whichever is more. Without validation nodes, with --patience 0 and with --schedule cosine it makes the\n" +
@@ -76,7 +79,7 @@ func newTrain() *cobra.Command {
 			"  gnnstore train --resume --run runs/long\n" +
 			"  gnnstore stats runs/long --watch",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if o.resume && len(args) == 0 {
+			if len(args) == 0 && (o.resume || o.file != "" || o.config) {
 				return nil
 			}
 			return exactArgs("DATASET")(cmd, args)
@@ -86,23 +89,47 @@ func newTrain() *cobra.Command {
 			if len(args) > 0 {
 				path = args[0]
 			}
-			if o.resume && o.run == "" {
-				return misuse(errors.New("--resume needs --run DIR, the directory of the run to go on with"))
+			if o.file == "" {
+				return o.start(cmd, path)
 			}
-			if path != "" && !(o.resume && run.Begun(o.run)) {
-				if err := o.chooseTask(cmd.Flags(), path); err != nil {
+			file, err := o.readFile(cmd.Flags())
+			if err != nil {
+				return err
+			}
+			if path == "" {
+				path = file.dataset
+				if err := file.checkDataset(cmd.ErrOrStderr(), o.resume || o.config); err != nil {
 					return err
 				}
 			}
-			if cmd.Flags().Changed("seeds") {
-				return trainSeeds(cmd, path, o)
-			}
-			return o.train(cmd, path)
+			return file.place(o.start(cmd, path))
 		},
 	}
 	cmd.Flags().SortFlags = false
 	o.flags(cmd.Flags())
 	return cmd
+}
+
+// start does what the flags ask for.
+func (o *trainOptions) start(cmd *cobra.Command, path string) error {
+	switch {
+	case o.resume && o.run == "":
+		return misuse(errors.New("--resume needs --run DIR, the directory of the run to go on with"))
+	case o.config && (o.resume || o.plan || o.json):
+		return misuse(errors.New("--print-config prints the options of a run that begins; leave --resume, --plan and --json out"))
+	}
+	if path != "" && !(o.resume && run.Begun(o.run)) {
+		if err := o.chooseTask(cmd.Flags(), path); err != nil {
+			return err
+		}
+	}
+	switch {
+	case o.config:
+		return o.printConfig(cmd.OutOrStdout(), cmd.Flags(), path)
+	case cmd.Flags().Changed("seeds"):
+		return trainSeeds(cmd, path, o)
+	}
+	return o.train(cmd, path)
 }
 
 // train begins a run, goes on with one, or plans one.
@@ -136,8 +163,11 @@ func (o *trainOptions) train(cmd *cobra.Command, path string) error {
 	if err := o.complete(); err != nil {
 		return misuse(err)
 	}
-	if path == "" {
+	switch {
+	case path == "" && o.resume:
 		return misuse(fmt.Errorf("%s holds no run, so DATASET is missing", o.run))
+	case path == "":
+		return misuse(fmt.Errorf("DATASET is missing; name it, or write dataset: NAME into %s", o.file))
 	}
 	if o.plan {
 		return planTrain(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), path, o, workers, link)
@@ -162,6 +192,9 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	own.StringVar(&o.network, "network", "", "--plan with --dist mpi:V: what the network of a machine carries and, if known, "+
 		"the time of a small exchange: 1Gbit or 1Gbit,200us (default 10Gbit)")
 	own.BoolVar(&o.json, "json", false, "print the result as JSON; epochs go to stderr")
+	own.StringVarP(&o.file, "file", "f", "", "YAML file of options, by the names of their flags, and of dataset; or run.json of a run to make again; "+
+		"a flag replaces the option of the file")
+	own.BoolVar(&o.config, "print-config", false, "print the options as a file for --file, each with its help, and write nothing")
 	addGroup(f, "The run", own)
 	makeUsual(f, "run", "")
 	makeUsual(f, "resume", "")
@@ -169,6 +202,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	makeUsual(f, "listen", "serve statistics over HTTP at HOST:PORT")
 	makeUsual(f, "plan", "print what a run would take, and write nothing")
 	makeUsual(f, "json", "print the result as JSON")
+	makeUsual(f, "file", "YAML file of options, or run.json of a run to make again")
 }
 
 // complete finishes the options of a fresh run.
