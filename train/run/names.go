@@ -19,6 +19,7 @@ const (
 	StateDir       = "state"          // of the nodes of a stream
 	ResidentFile   = "cache.resident" // rows of the host cache after the newest epoch; optional
 	LayerDir       = "layers"         // hidden rows of a full evaluation, while it lasts
+	RehearsalDir   = "rehearsal"      // node state of the steps that staleness auto tries
 	LastFile       = "last.safetensors"
 	BestFile       = "best.safetensors"
 	SocketFile     = "stats.sock" // while the run is shown to others

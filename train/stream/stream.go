@@ -105,7 +105,7 @@ func (t *trainer) decide(ctx context.Context, record *run.Record) (err error) {
 			t.found = record.AutoStaleness
 		}
 		if t.found == nil {
-			dir, done, serr := t.Dir.Scratch("rehearsal")
+			dir, done, serr := t.Dir.Scratch(run.RehearsalDir)
 			if serr != nil {
 				return serr
 			}
