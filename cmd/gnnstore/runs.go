@@ -118,6 +118,7 @@ func newRuns() *cobra.Command {
 	cmd.Flags().StringVar(&order, "sort", order, "order of the runs of a dataset: valid, test, seconds or run, by their names")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	cmd.Flags().BoolVar(&asCSV, "csv", false, "print the runs as csv, a column for each option that differs")
+	cmd.AddCommand(newRunsPrune())
 	return cmd
 }
 
