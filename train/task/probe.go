@@ -1,0 +1,413 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/metric"
+	"github.com/gnnstore/gnnstore/train/optim"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// Columns gives a Probe the columns of nodes. Rows writes Cols numbers for each node to dst.
+type Columns struct {
+	Cols int
+	Rows func(ctx context.Context, dst []float32, nodes []uint32) error
+}
+
+// A Probe is a linear model of the columns of a node: of one class the multinomial logistic
+// regression, of several classes a logistic regression each, of numbers the ridge regression. It
+// reads columns with mean 0 and deviation 1 on the training nodes, and is trained by Adam, with a
+// rate that falls to 0 along a cosine. [NewProbe] fits one for each of Strengths in the same passes
+// over the training nodes, and keeps the one with the best metric on the validation nodes.
+//
+// A step takes a batch of training nodes, whose order is shuffled by short runs, so memory holds
+// one batch. The bits depend on the seed and on the data alone.
+//
+// # Why not
+//
+// Why not the exact optimum, by Newton's method or L-BFGS: each step of these is a pass over all
+// training rows, and on graphs larger than memory a pass is a read of the disk. Ten passes of
+// shuffled batches come close.
+type Probe struct {
+	// L2 is the strength that validation chose. Without validation nodes it is the middle one.
+	L2    float64
+	Steps int // of the fit, each with a batch
+
+	nodes        *Nodes
+	be           kernels.Backend
+	from         Columns
+	mean, scale  []float64 // of columns, on the training nodes
+	centre, unit float64   // of numbers; a prediction is centre + unit·output
+	models       []linear  // by strength; after the fit only the chosen one
+	batch, out   int
+
+	host, logits []float32
+	x            kernels.Tensor // rows of a batch
+	labels       kernels.Tensor // their classes
+	targets      kernels.Tensor // or targets
+	y, dy, loss  kernels.Tensor
+}
+
+// Strengths has the factors of the squared norm of the weights, halved, in the loss.
+var Strengths = []float64{10, 1, 1e-1, 1e-2, 1e-3, 1e-4}
+
+const (
+	// A batch has at most probeRows rows of at most probeValues numbers in all, 64 rows at least.
+	probeRows, probeValues, leastProbeRows = 4096, 4 << 20, 64
+	// A fit takes probeSteps steps, and probePasses over the training nodes at least.
+	probeSteps, probePasses = 500, 10
+	// probeRun is the number of training nodes that a shuffle keeps together. Their rows are close
+	// on disk, and a batch has rows from 128 places.
+	probeRun = 32
+)
+
+// linear is a model of one strength.
+type linear struct {
+	w, b, dw, db    kernels.Tensor
+	weights, biases *optim.Optimizer
+}
+
+// probeBatch returns the rows of a batch.
+func probeBatch(cols, out int) int {
+	return max(leastProbeRows, min(probeRows, probeValues/max(cols, out, 1)))
+}
+
+// probeRate returns the first learning rate. Adam moves each weight by about the rate. If columns
+// are independent, a step then changes an output by about the rate times the root of their number.
+func probeRate(cols int) float64 { return 0.2 / math.Sqrt(float64(max(cols, 4))) }
+
+// outputs returns the numbers that a network gives of a node.
+func (k *Nodes) outputs() int {
+	if k.numbers != nil {
+		return 1
+	}
+	return k.data.Labels.Classes()
+}
+
+// ProbeBytes returns the memory of a Probe of so many columns.
+func (k *Nodes) ProbeBytes(cols int) int64 {
+	out := k.outputs()
+	weights := int64(cols+1) * int64(out) * 4 * 4 * int64(len(Strengths))
+	return weights + int64(probeBatch(cols, out))*4*(2*int64(cols)+5*int64(out)+4) + 24*int64(cols) +
+		(4+4)*int64(len(k.data.Train)) + 4*int64(len(k.data.Train)/probeRun)
+}
+
+// ProbeBatch returns the most rows that a Probe of so many columns asks for at once.
+func (k *Nodes) ProbeBatch(cols int) int { return probeBatch(cols, k.outputs()) }
+
+// NewProbe fits a Probe on be. show is called after each step. Close gives the memory back.
+func (k *Nodes) NewProbe(ctx context.Context, be kernels.Backend, from Columns, show func(done, all int)) (*Probe, error) {
+	p, err := k.fitAll(ctx, be, from, show)
+	if err != nil {
+		return nil, err
+	}
+	if err := store.Guard(func() error { return p.choose(ctx) }); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// fitAll returns a Probe with the models of all strengths.
+func (k *Nodes) fitAll(ctx context.Context, be kernels.Backend, from Columns, show func(done, all int)) (_ *Probe, err error) {
+	if len(k.data.Train) == 0 {
+		return nil, errors.New("there is no training node with a label")
+	}
+	p := &Probe{nodes: k, be: be, from: from, unit: 1, out: k.outputs(), mean: make([]float64, from.Cols), scale: make([]float64, from.Cols)}
+	p.batch = probeBatch(from.Cols, p.out)
+	fitted := false
+	defer func() {
+		if !fitted {
+			p.Close()
+		}
+	}()
+	err = store.Guard(func() error {
+		if err := p.measureColumns(ctx); err != nil {
+			return err
+		}
+		p.open()
+		return p.fit(ctx, show)
+	})
+	fitted = err == nil
+	return p, err
+}
+
+// open allocates the tensors.
+func (p *Probe) open() {
+	of := func(t kernels.DType, rows, cols int) kernels.Tensor { return kernels.NewTensor(p.be, t, rows, cols) }
+	p.host, p.logits = make([]float32, p.batch*p.from.Cols), make([]float32, p.batch*p.out)
+	p.x, p.y, p.dy = of(kernels.F32, p.batch, p.from.Cols), of(kernels.F32, p.batch, p.out), of(kernels.F32, p.batch, p.out)
+	p.loss, p.labels, p.targets = of(kernels.F32, p.batch, 1), of(kernels.U32, p.batch, 1), of(kernels.F32, p.batch, p.out)
+	for _, strength := range Strengths {
+		m := linear{
+			w: of(kernels.F32, p.out, p.from.Cols), dw: of(kernels.F32, p.out, p.from.Cols),
+			b: of(kernels.F32, 1, p.out), db: of(kernels.F32, 1, p.out),
+		}
+		one := func(value, grad kernels.Tensor, decay float64) *optim.Optimizer {
+			param := optim.Param{Name: "probe", Shape: []int{value.Rows, value.Cols}, Value: value, Grad: grad}
+			return optim.New(p.be, []optim.Param{param}, optim.Options{WeightDecay: decay})
+		}
+		m.weights, m.biases = one(m.w, m.dw, strength), one(m.b, m.db, 0)
+		p.models = append(p.models, m)
+	}
+}
+
+func (m *linear) close(be kernels.Backend) {
+	m.weights.Close()
+	m.biases.Close()
+	kernels.FreeTensors(be, m.w, m.b, m.dw, m.db)
+}
+
+// Close gives the memory back.
+func (p *Probe) Close() {
+	for i := range p.models {
+		p.models[i].close(p.be)
+	}
+	kernels.FreeTensors(p.be, p.x, p.y, p.dy, p.loss, p.labels, p.targets)
+}
+
+// moments adds up numbers, less the first of them, and their squares.
+type moments struct{ first, sum, squares float64 }
+
+func (m *moments) add(x float32, first bool) {
+	if first {
+		m.first = float64(x)
+	}
+	d := float64(x) - m.first
+	m.sum += d
+	m.squares += d * d
+}
+
+// of returns the mean of n numbers, and the inverse of their deviation: 0 where all are equal, to
+// within the rounding of float32.
+func (m *moments) of(n int) (mean, inverse float64) {
+	shift := m.sum / float64(n)
+	mean = m.first + shift
+	if deviation := math.Sqrt(max(0, m.squares/float64(n)-shift*shift)); deviation > 1e-7*math.Abs(mean) {
+		inverse = 1 / deviation
+	}
+	return mean, inverse
+}
+
+// measureColumns finds the mean and the deviation of each column on the training nodes, and of the
+// numbers to learn.
+func (p *Probe) measureColumns(ctx context.Context) (err error) {
+	k, train := p.nodes, p.nodes.data.Train
+	cols, numbers := make([]moments, p.from.Cols), moments{}
+	rows := make([]float32, p.batch*p.from.Cols)
+	for lo := 0; lo < len(train); lo += p.batch {
+		some := train[lo:min(lo+p.batch, len(train))]
+		if err := p.read(ctx, rows, some); err != nil {
+			return err
+		}
+		for i := range some {
+			for c, x := range rows[i*p.from.Cols : (i+1)*p.from.Cols] {
+				cols[c].add(x, lo+i == 0)
+			}
+		}
+		if k.numbers == nil {
+			continue
+		}
+		if k.targets, err = k.data.Numbers(k.targets[:0], some); err != nil {
+			return err
+		}
+		for i, y := range k.targets {
+			numbers.add(y, lo+i == 0)
+		}
+	}
+	for c := range cols {
+		mean, inverse := cols[c].of(len(train))
+		if p.mean[c], p.scale[c] = mean, inverse; mean-mean != 0 || inverse-inverse != 0 {
+			return fmt.Errorf("column %d of the rows of the training nodes has a value that is not finite", c)
+		}
+	}
+	if k.numbers != nil {
+		mean, inverse := numbers.of(len(train))
+		if p.centre = mean; inverse > 0 {
+			p.unit = 1 / inverse
+		}
+	}
+	return nil
+}
+
+// read reads the columns of nodes.
+func (p *Probe) read(ctx context.Context, dst []float32, nodes []uint32) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return p.from.Rows(ctx, dst[:len(nodes)*p.from.Cols], nodes)
+}
+
+// bring uploads the rows of nodes, at most a batch.
+func (p *Probe) bring(ctx context.Context, nodes []uint32) (x kernels.Tensor, err error) {
+	host := p.host[:len(nodes)*p.from.Cols]
+	if err := p.read(ctx, host, nodes); err != nil {
+		return x, err
+	}
+	for i := range host {
+		c := i % p.from.Cols
+		host[i] = float32((float64(host[i]) - p.mean[c]) * p.scale[c])
+	}
+	x = p.x.Slice(0, len(nodes))
+	p.be.UploadF32(x, host)
+	return x, nil
+}
+
+// fit takes the steps.
+func (p *Probe) fit(ctx context.Context, show func(done, all int)) error {
+	train := slices.Sorted(slices.Values(p.nodes.data.Train))
+	var runs, order []uint32
+	for lo := 0; lo < len(train); lo += probeRun {
+		runs = append(runs, uint32(lo))
+	}
+	each := (len(train) + p.batch - 1) / p.batch
+	p.Steps = max(probeSteps, probePasses*each)
+	rate, schedule := probeRate(p.from.Cols), optim.Schedule{Kind: optim.Cosine}
+	var at probeBatchAt
+	for step := range p.Steps {
+		if step%each == 0 && each > 1 || step == 0 {
+			sample.Shuffle(runs, p.nodes.options.Seed, step/each+1)
+			order = order[:0]
+			for _, lo := range runs {
+				order = append(order, train[lo:min(int(lo)+probeRun, len(train))]...)
+			}
+		}
+		if each > 1 || step == 0 { // a single batch stays
+			lo := step % each * p.batch
+			if err := p.load(ctx, &at, order[lo:min(lo+p.batch, len(order))]); err != nil {
+				return err
+			}
+		}
+		for i := range p.models {
+			p.models[i].step(p, &at, schedule.Rate(rate, step, p.Steps, each))
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		show(step+1, p.Steps)
+	}
+	return nil
+}
+
+// probeBatchAt is a batch on the backend.
+type probeBatchAt struct {
+	x, answers kernels.Tensor
+	scale      float32 // of the sum of losses, to their mean
+}
+
+// load uploads a batch of training nodes with their answers.
+func (p *Probe) load(ctx context.Context, at *probeBatchAt, nodes []uint32) (err error) {
+	if at.x, err = p.bring(ctx, nodes); err != nil {
+		return err
+	}
+	k, known := p.nodes, len(nodes)
+	switch {
+	case k.numbers != nil:
+		if k.targets, err = k.data.Numbers(k.targets[:0], nodes); err != nil {
+			return err
+		}
+		for i, y := range k.targets {
+			k.targets[i] = float32((float64(y) - p.centre) / p.unit)
+		}
+	case k.multi:
+		if k.targets, known, err = k.data.Targets(k.targets[:0], nodes); err != nil {
+			return err
+		}
+	default:
+		if k.labels, err = k.data.Classes(k.labels[:0], nodes); err != nil {
+			return err
+		}
+		at.answers = p.labels.Slice(0, len(nodes))
+		p.be.UploadU32(at.answers, k.labels)
+	}
+	if k.numbers != nil || k.multi {
+		at.answers = p.targets.Slice(0, len(nodes))
+		p.be.UploadF32(at.answers, k.targets)
+	}
+	at.scale = 1 / float32(max(known, 1))
+	return nil
+}
+
+// step makes an update by the batch that was loaded.
+func (m *linear) step(p *Probe, at *probeBatchAt, rate float64) {
+	n := at.x.Rows
+	y, dy, loss := p.y.Slice(0, n), p.dy.Slice(0, n), p.loss.Slice(0, n)
+	p.be.Affine(y, m.b, false, kernels.Term{X: at.x, W: m.w})
+	switch {
+	case p.nodes.numbers != nil:
+		p.be.SquaredError(loss, dy, y, at.answers, at.scale)
+	case p.nodes.multi:
+		p.be.SigmoidCrossEntropy(loss, dy, y, at.answers, at.scale)
+	default:
+		p.be.SoftmaxCrossEntropy(loss, dy, y, at.answers, at.scale)
+	}
+	p.be.AffineGrad(dy, kernels.Tensor{}, m.db, kernels.TermGrad{Term: kernels.Term{X: at.x, W: m.w}, DW: m.dw})
+	m.weights.Step(rate, kernels.Tensor{})
+	m.biases.Step(rate, kernels.Tensor{})
+}
+
+// choose keeps the model with the best metric on the validation nodes, and of equal ones the one of
+// the greatest strength.
+func (p *Probe) choose(ctx context.Context) error {
+	chosen, best := -1, 0.0
+	for i := range p.models {
+		v, err := p.measure(ctx, &p.models[i], p.nodes.data.Valid)
+		if errors.Is(err, metric.ErrUndefined) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if chosen < 0 || p.nodes.kind.Better(v, best) {
+			chosen, best = i, v
+		}
+	}
+	if chosen < 0 {
+		chosen = len(p.models) / 2
+	}
+	for i := range p.models {
+		if i != chosen {
+			p.models[i].close(p.be)
+		}
+	}
+	p.L2, p.models = Strengths[chosen], p.models[chosen:chosen+1]
+	return nil
+}
+
+// Measure returns the metric of nodes. It may be undefined: errors.Is(err, metric.ErrUndefined).
+func (p *Probe) Measure(ctx context.Context, nodes []uint32) (v float64, err error) {
+	err = store.Guard(func() error {
+		v, err = p.measure(ctx, &p.models[0], nodes)
+		return err
+	})
+	return v, err
+}
+
+func (p *Probe) measure(ctx context.Context, m *linear, nodes []uint32) (float64, error) {
+	_, _ = p.nodes.Value() // an evaluation that was cut short may have left some
+	for lo := 0; lo < len(nodes); lo += p.batch {
+		some := nodes[lo:min(lo+p.batch, len(nodes))]
+		x, err := p.bring(ctx, some)
+		if err != nil {
+			return 0, err
+		}
+		y, logits := p.y.Slice(0, len(some)), p.logits[:len(some)*p.out]
+		p.be.Affine(y, m.b, false, kernels.Term{X: x, W: m.w})
+		p.be.DownloadF32(logits, y)
+		if p.nodes.numbers != nil {
+			for i, v := range logits {
+				logits[i] = float32(p.centre + p.unit*float64(v))
+			}
+		}
+		if err := p.nodes.count(logits, some); err != nil {
+			return 0, err
+		}
+	}
+	return p.nodes.Value()
+}
