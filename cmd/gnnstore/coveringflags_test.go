@@ -149,6 +149,7 @@ var coveredEval = map[string][]string{
 	"metric":           {"accuracy", "micro-f1", "macro-f1", "auc", "ap", "mrr", "hits@3", "rmse", "mae"},
 	"eval-negatives":   {"pairs:1", "uniform:5", "given"},
 	"labels":           {"before", "after"},
+	"baseline":         {"true"},
 	"checkpoint":       {"best", "last"},
 	"unseen":           {"mean"},
 	"memory":           {"128MiB"},

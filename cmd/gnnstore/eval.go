@@ -23,6 +23,7 @@ type evalResult struct {
 	used
 	Metric metric.Kind      `json:"metric"`
 	Parts  []graph.Measured `json:"parts"`
+	Probe  *graph.Probe     `json:"linear_probe,omitempty"` // of --baseline
 	run.Cost
 }
 
@@ -51,9 +52,12 @@ func newEval() *cobra.Command {
 			"test the scores that need no network. With --labels it measures how well embeddings tell the classes of sources, if\n" +
 			"events have some, or of nodes at times of their own; they are made right before that time, or right after it. A\n" +
 			"classifier of two layers is learnt on the training part, two classes in equal shares, and the network does not\n" +
-			"change.",
+			"change.\n\n" +
+			"With --baseline a linear model of each node's own columns and degrees is fitted to the training nodes, and measured\n" +
+			"beside the network.",
 		Example: "  gnnstore eval runs/arxiv-1\n" +
 			"  gnnstore eval runs/arxiv-1 --nodes test --metric macro-f1 --checkpoint last\n" +
+			"  gnnstore eval runs/arxiv-1 --nodes valid,test --baseline\n" +
 			"  gnnstore eval runs/cites-1 --metric mrr --eval-negatives uniform:1000\n" +
 			"  gnnstore eval runs/wiki-1 --labels before",
 		Args: oneOf("RUN", "RUN DATASET"),
@@ -85,6 +89,9 @@ var evalTable = slices.Concat(setting.Table[evalOptions]{
 			return setting.Hint(setting.Word(&o.Metric).Alias("auc", string(metric.ROCAUC)), run.MetricWords...)
 		},
 		Help: "accuracy, micro-f1, macro-f1 or roc-auc, auc for short; of links auc, ap, mrr or hits@K; of numbers rmse or mae (default that of the run)"},
+	{Key: "baseline",
+		In:   func(o *evalOptions) setting.Value { return setting.Bool(&o.Probe) },
+		Help: "of nodes: fit a linear model of a node's own columns and its degrees as well, and measure it beside the network"},
 	{Key: "eval_negatives",
 		In:   func(o *evalOptions) setting.Value { return setting.Word(&o.EvalNegatives) },
 		Help: "link: how to draw negatives: pairs:N, uniform:N or given, as in training; streams: uniform:N or given (default as in the run)"},
@@ -103,6 +110,9 @@ func runEval(ctx context.Context, stdout, stderr io.Writer, runPath, dataset str
 		owners, err := ownersOf(runPath, dataset)
 		if err != nil {
 			return err
+		}
+		if owners.workers > 0 && o.Probe {
+			return fmt.Errorf("run %s: --baseline: the linear model is fitted by one worker that has the whole dataset and all rows; leave it out", runPath)
 		}
 		if owners.workers > 0 {
 			eval := func(ctx context.Context, stdout, stderr io.Writer, g *dist.Group) error {
@@ -149,6 +159,16 @@ func (o *evalOptions) measureGraph(ctx context.Context, stdout io.Writer, p *pro
 	if !o.json {
 		printf(stdout, "%s\n", r.text())
 	}
+	if o.Probe {
+		var err error
+		if r.Probe, err = n.FitProbe(ctx, func(done, all int) { p.show("fit the linear model", int64(done), int64(all), "steps") }); err != nil {
+			return err
+		}
+		if !o.json {
+			p.clear()
+			printf(stdout, "%s\n", probeText(r.Probe))
+		}
+	}
 	for i, part := range o.nodes {
 		p.show("measure "+part, int64(i), int64(len(o.nodes)), "parts")
 		showLayers(p, n, "measure "+part+", ")
@@ -174,7 +194,10 @@ func (o *evalOptions) measureGraph(ctx context.Context, stdout io.Writer, p *pro
 		}
 		printf(stdout, "%-12s %s %s, %s %s, %s evaluation, %s\n", part, r.Metric, value, count(int64(m.Count)), of, m.Method, seconds(m.Seconds))
 		if m.Baseline != nil {
-			printf(stdout, "%-12s without a network, by %s: %s%s\n", "", m.BaselineOf, measured(r.Metric, m.Baseline), notAbove(r.Metric, m))
+			printf(stdout, "%-12s without a network, by %s: %s%s\n", "", m.BaselineOf, measured(r.Metric, m.Baseline), notAbove(r.Metric, m.Value, *m.Baseline))
+		}
+		if m.Probe != nil {
+			printf(stdout, "%-12s the linear model: %s%s\n", "", measured(r.Metric, m.Probe), notAbove(r.Metric, m.Value, *m.Probe))
 		}
 		printMeasures(stdout, m.Report, r.Metric, strings.Repeat(" ", 13))
 		if i == len(o.nodes)-1 {
@@ -191,12 +214,25 @@ func (o *evalOptions) measureGraph(ctx context.Context, stdout io.Writer, p *pro
 	return nil
 }
 
-// notAbove returns a note if the network is no better than the answer without one.
-func notAbove(k metric.Kind, m graph.Measured) string {
-	if m.Value == nil || k.Better(*m.Value, *m.Baseline) {
+// notAbove returns a note if the network is no better than an answer without one.
+func notAbove(k metric.Kind, network *float64, without float64) string {
+	if network == nil || k.Better(*network, without) {
 		return ""
 	}
 	return ", and the network is not better"
+}
+
+// probeText describes the linear model in a line.
+func probeText(b *graph.Probe) string {
+	own, degrees := "", "degrees"
+	if b.Columns > 0 {
+		own = fmt.Sprintf("%s columns and ", count(int64(b.Columns)))
+	}
+	if len(b.Degrees) == 1 {
+		degrees = "degree"
+	}
+	return fmt.Sprintf("linear model of %s%d %s, fitted to %s nodes in %s; of %d L2 strengths %g is the best", own,
+		len(b.Degrees), degrees, count(int64(b.Train)), seconds(b.Seconds), len(b.L2s), b.L2)
 }
 
 // oneOf accepts the arguments of one of several usages. The shortest usage comes first.

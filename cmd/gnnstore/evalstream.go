@@ -21,7 +21,7 @@ type streamMeasured struct {
 
 // checkStream refuses flags that do not go with a run on a stream.
 func (o *evalOptions) checkStream(dir *run.Dir) error {
-	if err := ofGraphs(dir, o.given, "nodes", "unseen", "way", "layer-dtype"); err != nil {
+	if err := ofGraphs(dir, o.given, "nodes", "unseen", "way", "layer-dtype", "baseline"); err != nil {
 		return err
 	}
 	if o.Metric != "" {

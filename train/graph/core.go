@@ -40,6 +40,7 @@ type internal struct {
 	// known describes the dataset that a network was trained on; nil if it is used on that one.
 	known *trainedOn
 	fixed *fixed // the network learns no more; nil: it does
+	probe bool   // a Network may fit a linear probe
 	// planned has the workers of a plan; nil: it is no plan, or of one worker.
 	planned *planned
 }
@@ -204,6 +205,9 @@ func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks,
 		return err
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := c.checkProbe(); err != nil {
 		return nil, err
 	}
 	c.recordChoices()
@@ -584,7 +588,7 @@ func (c *core) besideTiers(total int64) int64 {
 	if c.Hooks.Group.Size() > 1 || c.internal.planned != nil {
 		each += 32 // copies for the sum over workers, here and at the exchange
 	}
-	bytes := each*c.Config.Weights(c.shape()) + c.eval.MemoryBytes() + c.task.Bytes(total) + c.internal.beside.of(total)
+	bytes := each*c.Config.Weights(c.shape()) + c.eval.MemoryBytes() + c.task.Bytes(total) + c.internal.beside.of(total) + c.probeBytes()
 	if c.labels != nil {
 		bytes += c.labels.Bytes()
 	}

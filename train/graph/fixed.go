@@ -129,5 +129,5 @@ func (c *core) besideRows(total int64) int64 {
 		bytes += c.labels.Bytes()
 	}
 	bytes += c.task.FixedBytes(total, !c.internal.fixed.unmeasured())
-	return bytes + c.internal.beside.of(total)
+	return bytes + c.internal.beside.of(total) + c.probeBytes()
 }

@@ -36,6 +36,8 @@ type NetworkOptions struct {
 	Unseen string
 	// Predicts promises that Measure is not called, so that nothing is kept ready for it.
 	Predicts bool
+	// Probe prepares for FitProbe.
+	Probe bool
 	// GoesOn makes a Predict that is cut short leave its finished rows in Scratch, and the next
 	// Predict start after them.
 	GoesOn bool
@@ -66,6 +68,8 @@ func (o NetworkOptions) fits(with run.Options) error {
 		return fmt.Errorf("{metric} %s: it learns links, of which there are %s", o.Metric, metric.LinkKinds)
 	case !with.Links() && o.Metric != "" && !slices.Contains(metric.Kinds, o.Metric) && !o.Metric.OfNumbers():
 		return fmt.Errorf("{metric} %s: it learns classes of nodes, of which there are accuracy, micro-f1, macro-f1 and roc-auc; of their numbers rmse and mae", o.Metric)
+	case o.Probe && (with.Links() || with.Edges()):
+		return errors.New("{baseline}: the linear model is one of nodes, and this run learns links or edges; leave it out")
 	case !with.Links() && o.EvalNegatives != "":
 		return fmt.Errorf("{eval_negatives} %s: it learns classes of nodes, which are not measured among negatives; leave it out", o.EvalNegatives)
 	}
@@ -82,6 +86,8 @@ type Network struct {
 	rowBytes int64 // memory that rows of links' ends may take
 	other    bool  // its dataset is not the one that the run trained on
 	learnt   *learntElsewhere
+	columns  *nodeColumns // and probe: nil before FitProbe
+	probe    *tasks.Probe
 	release  func() error // releases the run's lock, if learnt rows are read; else nil
 }
 
@@ -131,7 +137,7 @@ func openNetwork(
 			with.Split = "" // the only one
 		}
 	}
-	in.beside = func(int64) int64 { return o.Beside }
+	in.beside, in.probe = func(int64) int64 { return o.Beside }, o.Probe
 	if !with.Sampler.Walks() {
 		in.fixed = &fixed{o.Scratch != "", o.Predicts}
 	}
@@ -301,7 +307,9 @@ type Measured struct {
 	// the network's answer, if it gave the same one everywhere.
 	Baseline   *float64 `json:"baseline,omitempty"`
 	BaselineOf string   `json:"baseline_of,omitempty"`
-	Constant   string   `json:"constant_prediction,omitempty"`
+	// Probe is the metric of the linear model of FitProbe.
+	Probe    *float64 `json:"linear_probe,omitempty"`
+	Constant string   `json:"constant_prediction,omitempty"`
 	// Report has other measures, and each class, where one worker learns classes.
 	Report *metric.Report `json:"report,omitempty"`
 	Why    string         `json:"why,omitempty"`
@@ -349,6 +357,14 @@ func (n *Network) Measure(ctx context.Context, part string) (m Measured, err err
 		}
 		if b != nil {
 			m.Baseline, m.BaselineOf = &b.Value, b.What
+		}
+	}
+	if n.probe != nil && len(nodes) > 0 {
+		v, err := n.probe.Measure(ctx, nodes[n.c.data.Target])
+		if err == nil {
+			m.Probe = &v
+		} else if !errors.Is(err, metric.ErrUndefined) {
+			return m, fmt.Errorf("{baseline}: %w", err)
 		}
 	}
 	return m, n.c.data.Set.Unchanged()
@@ -441,7 +457,7 @@ func labelled(d *data.Data, part string) (nodes []uint32, err error) {
 func (n *Network) Cost() run.Cost { return n.c.Peak.Cost(n.bytesRead()) }
 
 func (n *Network) bytesRead() int64 {
-	return cachetier.Sum(n.c.tiers.Stats()).Disk.BytesRead + n.c.eval.DiskRead().BytesRead
+	return cachetier.Sum(n.c.tiers.Stats()).Disk.BytesRead + n.c.eval.DiskRead().BytesRead + n.columns.bytesRead()
 }
 
 // Metric returns the metric of Measure.
@@ -452,12 +468,13 @@ func (n *Network) Data() *data.Data { return n.c.data }
 
 // Close gives up memory, files and the run.
 func (n *Network) Close() error {
+	err := n.closeProbe()
 	n.c.Close()
 	if n.learnt != nil {
 		n.learnt.close()
 	}
 	if n.release != nil {
-		return n.release()
+		err = errors.Join(err, n.release())
 	}
-	return nil
+	return err
 }
