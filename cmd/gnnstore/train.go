@@ -659,20 +659,19 @@ func printResult(w io.Writer, r *run.Result) {
 // --patience.
 const longWait = 200
 
-// printEnded prints why a run with --epochs auto ended. If another run looks too short or too long,
-// it prints that.
+// printEnded prints why a run with --epochs auto ended. If a run looks too short or too long, it
+// prints that. Its own patience is advised against only if the user gave it.
 func printEnded(w io.Writer, r *run.Result) {
 	a, epochs, best := r.AutoEpochs, len(r.Epochs), r.Best.Epoch
+	if a != nil && a.Ended != "" {
+		fmt.Fprintln(w, clean(a.Ended))
+	}
 	switch {
-	case a != nil:
-		if a.Ended != "" {
-			fmt.Fprintln(w, clean(a.Ended))
-		}
-	case r.Status != run.Done || best == 0 || epochs <= r.Options.EvalEvery:
+	case r.Status != run.Done && r.Status != run.StoppedEarly || best == 0 || epochs <= r.Options.EvalEvery:
 	case best == epochs && r.Options.Schedule.Kind == optim.Cosine: // a cosine schedule fixes the number of epochs
 	case best == epochs:
 		printf(w, "the last epoch is the best, so more may be better: gnnstore train --resume --run %s --epochs %d\n", r.Run, 2*epochs)
-	case epochs-best >= longWait:
+	case epochs-best >= longWait && (a == nil || r.Options.Patience > 0):
 		patience := longWait / 4 / max(1, r.Options.EvalEvery) // evaluations
 		printf(w, "%d epochs after the best one brought nothing: --patience %d would have ended them\n", epochs-best, max(1, patience))
 	}
