@@ -88,6 +88,44 @@ func TestReportAgrees(t *testing.T) {
 	})
 }
 
+// TestCalibrationError compares the error with its definition, a loop over the rows for each bin:
+// Guo et al. 2017, section 2, where bin m of 15 has the confidences in ((m-1)/15, m/15].
+func TestCalibrationError(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		classes, rows := rapid.IntRange(1, 5).Draw(t, "classes"), rapid.IntRange(1, 60).Draw(t, "rows")
+		logits := rapid.SliceOfN(rapid.Float32Range(-6, 6), rows*classes, rows*classes).Draw(t, "logits")
+		labels := rapid.SliceOfN(rapid.Uint32Range(0, uint32(classes-1)), rows, rows).Draw(t, "labels")
+		want := 0.0
+		for bin := range 15 {
+			n, right, confidence := 0.0, 0.0, 0.0
+			for i, label := range labels {
+				row, sum := logits[i*classes:(i+1)*classes], 0.0
+				for _, x := range row {
+					sum += math.Exp(float64(x))
+				}
+				guess := Predicted(row)
+				p := min(math.Exp(float64(row[guess]))/sum, 1)
+				if edge := p*15 - math.Round(p*15); math.Abs(edge) < 1e-9 && p < 0.99 {
+					t.Skip() // rounding decides the bin
+				}
+				if math.Min(math.Ceil(p*15-1e-9), 15) != float64(bin+1) {
+					continue
+				}
+				n, confidence = n+1, confidence+p
+				if guess == label {
+					right++
+				}
+			}
+			if n > 0 {
+				want += n / float64(rows) * math.Abs(right/n-confidence/n)
+			}
+		}
+		got := reportOf(logits, labels, classes, 0)
+		require.InDelta(t, want, *got.CalibrationError, 1e-9)
+		require.Len(t, got.Calibration, 15)
+	})
+}
+
 // TestReportOfManyClasses: several classes a node have no accuracy, confusion or calibration; NaN
 // ranks nowhere; nothing has no measures.
 func TestReportOfManyClasses(t *testing.T) {
