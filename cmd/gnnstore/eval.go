@@ -231,8 +231,12 @@ func probeText(b *graph.Probe) string {
 	if len(b.Degrees) == 1 {
 		degrees = "degree"
 	}
-	return fmt.Sprintf("linear model of %s%d %s, fitted to %s nodes in %s; of %d L2 strengths %g is the best", own,
-		len(b.Degrees), degrees, count(int64(b.Train)), seconds(b.Seconds), len(b.L2s), b.L2)
+	chosen := "is the best"
+	if !b.Validated {
+		chosen = "is taken, as no validation chooses"
+	}
+	return fmt.Sprintf("linear model of %s%d %s, fitted to %s nodes in %s; of %d L2 strengths %g %s", own,
+		len(b.Degrees), degrees, count(int64(b.Train)), seconds(b.Seconds), len(b.L2s), b.L2, chosen)
 }
 
 // oneOf accepts the arguments of one of several usages. The shortest usage comes first.

@@ -19,9 +19,10 @@ import (
 type Probe struct {
 	Columns int      `json:"columns"` // of the node's own row; 0: it has none
 	Degrees []string `json:"degrees"` // logarithms of 1 + these numbers
-	// L2 is the strength that validation chose of L2s.
+	// L2 is the strength that validation chose of L2s, or a middle one if Validated is false.
 	L2        float64   `json:"l2"`
 	L2s       []float64 `json:"l2s"`
+	Validated bool      `json:"validated"`
 	Train     int       `json:"train"` // nodes
 	Steps     int       `json:"steps"`
 	Seconds   float64   `json:"seconds"`
@@ -174,7 +175,7 @@ func (n *Network) FitProbe(ctx context.Context, show func(done, all int)) (_ *Pr
 		return nil, c.data.Set.About(fmt.Errorf("{baseline}: %w", err))
 	}
 	p := &Probe{
-		Columns: n.columns.dim, Degrees: n.columns.degrees.Names, L2: n.probe.L2, L2s: tasks.Strengths, Train: len(c.data.Train),
+		Columns: n.columns.dim, Degrees: n.columns.degrees.Names, L2: n.probe.L2, L2s: tasks.Strengths, Validated: n.probe.Validated, Train: len(c.data.Train),
 		Steps: n.probe.Steps, Seconds: time.Since(began).Seconds(),
 	}
 	p.BytesRead = n.columns.bytesRead()

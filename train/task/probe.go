@@ -35,23 +35,32 @@ type Columns struct {
 // training rows, and on graphs larger than memory a pass is a read of the disk. Ten passes of
 // shuffled batches come close.
 type Probe struct {
-	// L2 is the strength that validation chose. Without validation nodes it is the middle one.
-	L2    float64
-	Steps int // of the fit, each with a batch
+	// L2 is the strength that validation chose. If that has no metric, Validated is false, and L2
+	// is a middle one.
+	L2        float64
+	Validated bool
+	Steps     int // of the fit, each with a batch
 
 	nodes        *Nodes
 	be           kernels.Backend
 	from         Columns
 	mean, scale  []float64 // of columns, on the training nodes
 	centre, unit float64   // of numbers; a prediction is centre + unit·output
-	models       []linear  // by strength; after the fit only the chosen one
 	batch, out   int
+
+	// The models of all strengths lie in one matrix, so that a step reads its rows once: the
+	// outputs of a node are a row of out numbers for each model.
+	w, b, dw, db kernels.Tensor
+	optims       []*optim.Optimizer
+	chosen       int
 
 	host, logits []float32
 	x            kernels.Tensor // rows of a batch
-	labels       kernels.Tensor // their classes
+	labels       kernels.Tensor // their classes, for each model
 	targets      kernels.Tensor // or targets
 	y, dy, loss  kernels.Tensor
+	repeated     []uint32
+	copies       []float32
 }
 
 // Strengths has the factors of the squared norm of the weights, halved, in the loss.
@@ -67,15 +76,9 @@ const (
 	probeRun = 32
 )
 
-// linear is a model of one strength.
-type linear struct {
-	w, b, dw, db    kernels.Tensor
-	weights, biases *optim.Optimizer
-}
-
 // probeBatch returns the rows of a batch.
 func probeBatch(cols, out int) int {
-	return max(leastProbeRows, min(probeRows, probeValues/max(cols, out, 1)))
+	return max(leastProbeRows, min(probeRows, probeValues/max(cols, out*len(Strengths), 1)))
 }
 
 // probeRate returns the first learning rate. Adam moves each weight by about the rate. If columns
@@ -94,7 +97,8 @@ func (k *Nodes) outputs() int {
 func (k *Nodes) ProbeBytes(cols int) int64 {
 	out := k.outputs()
 	weights := int64(cols+1) * int64(out) * 4 * 4 * int64(len(Strengths))
-	return weights + int64(probeBatch(cols, out))*4*(2*int64(cols)+5*int64(out)+4) + 24*int64(cols) +
+	outputs := int64(len(Strengths)) * int64(out+2) // with a label and a loss
+	return weights + int64(probeBatch(cols, out))*4*(2*int64(cols)+4*outputs) + 24*int64(cols) +
 		(4+4)*int64(len(k.data.Train)) + 4*int64(len(k.data.Train)/probeRun)
 }
 
@@ -142,34 +146,34 @@ func (k *Nodes) fitAll(ctx context.Context, be kernels.Backend, from Columns, sh
 func (p *Probe) open() {
 	of := func(t kernels.DType, rows, cols int) kernels.Tensor { return kernels.NewTensor(p.be, t, rows, cols) }
 	p.host, p.logits = make([]float32, p.batch*p.from.Cols), make([]float32, p.batch*p.out)
-	p.x, p.y, p.dy = of(kernels.F32, p.batch, p.from.Cols), of(kernels.F32, p.batch, p.out), of(kernels.F32, p.batch, p.out)
-	p.loss, p.labels, p.targets = of(kernels.F32, p.batch, 1), of(kernels.U32, p.batch, 1), of(kernels.F32, p.batch, p.out)
-	for _, strength := range Strengths {
-		m := linear{
-			w: of(kernels.F32, p.out, p.from.Cols), dw: of(kernels.F32, p.out, p.from.Cols),
-			b: of(kernels.F32, 1, p.out), db: of(kernels.F32, 1, p.out),
-		}
-		one := func(value, grad kernels.Tensor, decay float64) *optim.Optimizer {
-			param := optim.Param{Name: "probe", Shape: []int{value.Rows, value.Cols}, Value: value, Grad: grad}
-			return optim.New(p.be, []optim.Param{param}, optim.Options{WeightDecay: decay})
-		}
-		m.weights, m.biases = one(m.w, m.dw, strength), one(m.b, m.db, 0)
-		p.models = append(p.models, m)
+	all := len(Strengths)
+	p.x, p.y, p.dy = of(kernels.F32, p.batch, p.from.Cols), of(kernels.F32, p.batch, all*p.out), of(kernels.F32, p.batch, all*p.out)
+	p.loss, p.labels, p.targets = of(kernels.F32, p.batch*all, 1), of(kernels.U32, p.batch*all, 1), of(kernels.F32, p.batch*all, p.out)
+	p.w, p.dw = of(kernels.F32, all*p.out, p.from.Cols), of(kernels.F32, all*p.out, p.from.Cols)
+	p.b, p.db = of(kernels.F32, 1, all*p.out), of(kernels.F32, 1, all*p.out)
+	add := func(value, grad kernels.Tensor, decay float64) {
+		param := optim.Param{Name: "probe", Shape: []int{value.Rows, value.Cols}, Value: value, Grad: grad}
+		p.optims = append(p.optims, optim.New(p.be, []optim.Param{param}, optim.Options{WeightDecay: decay}))
+	}
+	add(p.b, p.db, 0)
+	for i, strength := range Strengths {
+		add(p.w.Slice(i*p.out, (i+1)*p.out), p.dw.Slice(i*p.out, (i+1)*p.out), strength)
 	}
 }
 
-func (m *linear) close(be kernels.Backend) {
-	m.weights.Close()
-	m.biases.Close()
-	kernels.FreeTensors(be, m.w, m.b, m.dw, m.db)
+// model returns the weights and biases of one strength.
+func (p *Probe) model(i int) (w, b kernels.Tensor) {
+	b = p.b
+	b.Off, b.Cols = b.Off+i*p.out, p.out
+	return p.w.Slice(i*p.out, (i+1)*p.out), b
 }
 
 // Close gives the memory back.
 func (p *Probe) Close() {
-	for i := range p.models {
-		p.models[i].close(p.be)
+	for _, o := range p.optims {
+		o.Close()
 	}
-	kernels.FreeTensors(p.be, p.x, p.y, p.dy, p.loss, p.labels, p.targets)
+	kernels.FreeTensors(p.be, p.x, p.y, p.dy, p.loss, p.labels, p.targets, p.w, p.b, p.dw, p.db)
 }
 
 // moments adds up numbers, less the first of them, and their squares.
@@ -284,9 +288,7 @@ func (p *Probe) fit(ctx context.Context, show func(done, all int)) error {
 				return err
 			}
 		}
-		for i := range p.models {
-			p.models[i].step(p, &at, schedule.Rate(rate, step, p.Steps, each))
-		}
+		p.step(&at, schedule.Rate(rate, step, p.Steps, each))
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -323,73 +325,86 @@ func (p *Probe) load(ctx context.Context, at *probeBatchAt, nodes []uint32) (err
 		if k.labels, err = k.data.Classes(k.labels[:0], nodes); err != nil {
 			return err
 		}
-		at.answers = p.labels.Slice(0, len(nodes))
-		p.be.UploadU32(at.answers, k.labels)
+		p.repeated = p.repeated[:0]
+		for _, label := range k.labels {
+			for range Strengths {
+				p.repeated = append(p.repeated, label)
+			}
+		}
+		at.answers = p.labels.Slice(0, len(p.repeated))
+		p.be.UploadU32(at.answers, p.repeated)
 	}
 	if k.numbers != nil || k.multi {
-		at.answers = p.targets.Slice(0, len(nodes))
-		p.be.UploadF32(at.answers, k.targets)
+		p.copies = p.copies[:0]
+		for row := range slices.Chunk(k.targets, p.out) {
+			for range Strengths {
+				p.copies = append(p.copies, row...)
+			}
+		}
+		at.answers = p.targets.Slice(0, len(nodes)*len(Strengths))
+		p.be.UploadF32(at.answers, p.copies)
 	}
 	at.scale = 1 / float32(max(known, 1))
 	return nil
 }
 
-// step makes an update by the batch that was loaded.
-func (m *linear) step(p *Probe, at *probeBatchAt, rate float64) {
+// step makes an update of all models by the batch that was loaded.
+func (p *Probe) step(at *probeBatchAt, rate float64) {
 	n := at.x.Rows
-	y, dy, loss := p.y.Slice(0, n), p.dy.Slice(0, n), p.loss.Slice(0, n)
-	p.be.Affine(y, m.b, false, kernels.Term{X: at.x, W: m.w})
+	y, dy := p.y.Slice(0, n), p.dy.Slice(0, n)
+	p.be.Affine(y, p.b, false, kernels.Term{X: at.x, W: p.w})
+	rows, drows := y, dy // a row for each node and model
+	rows.Rows, rows.Cols = n*len(Strengths), p.out
+	drows.Rows, drows.Cols = rows.Rows, rows.Cols
+	loss := p.loss.Slice(0, rows.Rows)
 	switch {
 	case p.nodes.numbers != nil:
-		p.be.SquaredError(loss, dy, y, at.answers, at.scale)
+		p.be.SquaredError(loss, drows, rows, at.answers, at.scale)
 	case p.nodes.multi:
-		p.be.SigmoidCrossEntropy(loss, dy, y, at.answers, at.scale)
+		p.be.SigmoidCrossEntropy(loss, drows, rows, at.answers, at.scale)
 	default:
-		p.be.SoftmaxCrossEntropy(loss, dy, y, at.answers, at.scale)
+		p.be.SoftmaxCrossEntropy(loss, drows, rows, at.answers, at.scale)
 	}
-	p.be.AffineGrad(dy, kernels.Tensor{}, m.db, kernels.TermGrad{Term: kernels.Term{X: at.x, W: m.w}, DW: m.dw})
-	m.weights.Step(rate, kernels.Tensor{})
-	m.biases.Step(rate, kernels.Tensor{})
+	p.be.AffineGrad(dy, kernels.Tensor{}, p.db, kernels.TermGrad{Term: kernels.Term{X: at.x, W: p.w}, DW: p.dw})
+	for _, o := range p.optims {
+		o.Step(rate, kernels.Tensor{})
+	}
 }
 
-// choose keeps the model with the best metric on the validation nodes, and of equal ones the one of
+// choose takes the model with the best metric on the validation nodes, and of equal ones the one of
 // the greatest strength.
 func (p *Probe) choose(ctx context.Context) error {
-	chosen, best := -1, 0.0
-	for i := range p.models {
-		v, err := p.measure(ctx, &p.models[i], p.nodes.data.Valid)
+	best := 0.0
+	for i := range Strengths {
+		v, err := p.measure(ctx, i, p.nodes.data.Valid)
 		if errors.Is(err, metric.ErrUndefined) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if chosen < 0 || p.nodes.kind.Better(v, best) {
-			chosen, best = i, v
+		if !p.Validated || p.nodes.kind.Better(v, best) {
+			p.chosen, p.Validated, best = i, true, v
 		}
 	}
-	if chosen < 0 {
-		chosen = len(p.models) / 2
+	if !p.Validated {
+		p.chosen = len(Strengths) / 2
 	}
-	for i := range p.models {
-		if i != chosen {
-			p.models[i].close(p.be)
-		}
-	}
-	p.L2, p.models = Strengths[chosen], p.models[chosen:chosen+1]
+	p.L2 = Strengths[p.chosen]
 	return nil
 }
 
 // Measure returns the metric of nodes. It may be undefined: errors.Is(err, metric.ErrUndefined).
 func (p *Probe) Measure(ctx context.Context, nodes []uint32) (v float64, err error) {
 	err = store.Guard(func() error {
-		v, err = p.measure(ctx, &p.models[0], nodes)
+		v, err = p.measure(ctx, p.chosen, nodes)
 		return err
 	})
 	return v, err
 }
 
-func (p *Probe) measure(ctx context.Context, m *linear, nodes []uint32) (float64, error) {
+func (p *Probe) measure(ctx context.Context, model int, nodes []uint32) (float64, error) {
+	w, b := p.model(model)
 	_, _ = p.nodes.Value() // an evaluation that was cut short may have left some
 	for lo := 0; lo < len(nodes); lo += p.batch {
 		some := nodes[lo:min(lo+p.batch, len(nodes))]
@@ -397,8 +412,9 @@ func (p *Probe) measure(ctx context.Context, m *linear, nodes []uint32) (float64
 		if err != nil {
 			return 0, err
 		}
-		y, logits := p.y.Slice(0, len(some)), p.logits[:len(some)*p.out]
-		p.be.Affine(y, m.b, false, kernels.Term{X: x, W: m.w})
+		y, logits := p.y, p.logits[:len(some)*p.out]
+		y.Rows, y.Cols = len(some), p.out
+		p.be.Affine(y, b, false, kernels.Term{X: x, W: w})
 		p.be.DownloadF32(logits, y)
 		if p.nodes.numbers != nil {
 			for i, v := range logits {

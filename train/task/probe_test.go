@@ -188,8 +188,9 @@ func TestProbeAgreesWithDescent(t *testing.T) {
 			for i, strength := range Strengths {
 				want := descend(standard(c.spec, c.spec.Train), c.slope, c.outputs, strength)
 				w, b := make([]float32, c.outputs*4), make([]float32, c.outputs)
-				be.DownloadF32(w, p.models[i].w)
-				be.DownloadF32(b, p.models[i].b)
+				of, biases := p.model(i)
+				be.DownloadF32(w, of)
+				be.DownloadF32(b, biases)
 				for col := range 5 {
 					got, at := make([]float64, c.outputs), make([]float64, c.outputs)
 					for o := range want {
@@ -208,6 +209,7 @@ func TestProbeAgreesWithDescent(t *testing.T) {
 			}
 			require.NoError(t, p.choose(t.Context()))
 			require.Contains(t, Strengths, p.L2)
+			require.True(t, p.Validated)
 			got, err := p.Measure(t.Context(), toNodes(c.spec.Test))
 			require.NoError(t, err)
 			b, err := k.Baseline(t.Context(), k.data.Seeds(toNodes(c.spec.Test)))
@@ -243,7 +245,8 @@ func TestProbeOfBatches(t *testing.T) {
 		p, err := k.NewProbe(t.Context(), be, columnsOf(s), func(int, int) {})
 		require.NoError(t, err)
 		w := make([]float32, 4)
-		be.DownloadF32(w, p.models[0].w)
+		of, _ := p.model(p.chosen)
+		be.DownloadF32(w, of)
 		if first == nil {
 			first = w
 		}
@@ -267,6 +270,7 @@ func TestProbeChooses(t *testing.T) {
 	p, err := fit(s, columnsOf(s))
 	require.NoError(t, err)
 	require.Equal(t, Strengths[len(Strengths)/2], p.L2)
+	require.False(t, p.Validated)
 	p.Close()
 
 	none := Columns{Rows: func(context.Context, []float32, []uint32) error { return nil }}
