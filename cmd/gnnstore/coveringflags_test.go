@@ -173,6 +173,7 @@ var uncovered = map[string]string{
 	"train init-rows":       "a file of rows fits one type and width",
 	"train help-all":        "it trains nothing",
 	"predict help-all":      "it predicts nothing",
+	"eval help-all":         "it measures nothing",
 	"train json":            "each is read so",
 	"train listen-optional": "it trains as without --listen",
 	"train seeds":           "it makes several runs, each as without it",

@@ -81,29 +81,36 @@ func newEval() *cobra.Command {
 
 // evalTable declares the options of eval.
 var evalTable = slices.Concat(setting.Table[evalOptions]{
-	{Key: "nodes",
-		In:   func(o *evalOptions) setting.Value { return setting.Words(&o.nodes) },
+	{Key: "nodes", Group: "What to measure",
+		In:    func(o *evalOptions) setting.Value { return setting.Words(&o.nodes) },
+		Usual: true, Brief: "parts to measure: " + strings.Join(graph.LabelledParts, ", "),
 		Help: "parts to measure, of nodes, links or edges: " + strings.Join(graph.LabelledParts, ", ")},
 	{Key: "metric",
 		In: func(o *evalOptions) setting.Value {
 			return setting.Hint(setting.Word(&o.Metric).Alias("auc", string(metric.ROCAUC)), run.MetricWords...)
 		},
+		Usual: true, Brief: "accuracy, macro-f1, auc or another one (default that of the run)",
 		Help: "accuracy, micro-f1, macro-f1 or roc-auc, auc for short; of links auc, ap, mrr or hits@K; of numbers rmse or mae (default that of the run)"},
 	{Key: "baseline",
-		In:   func(o *evalOptions) setting.Value { return setting.Bool(&o.Probe) },
+		In:    func(o *evalOptions) setting.Value { return setting.Bool(&o.Probe) },
+		Usual: true, Brief: "measure a linear model of nodes beside the network",
 		Help: "of nodes: fit a linear model of a node's own columns and its degrees as well, and measure it beside the network"},
 	{Key: "eval_negatives",
-		In:   func(o *evalOptions) setting.Value { return setting.Word(&o.EvalNegatives) },
+		In:    func(o *evalOptions) setting.Value { return setting.Word(&o.EvalNegatives) },
+		Usual: true, Brief: "link: how to draw negatives: pairs:N, uniform:N or given",
 		Help: "link: how to draw negatives: pairs:N, uniform:N or given, as in training; streams: uniform:N or given (default as in the run)"},
 	{Key: "labels",
 		In: func(o *evalOptions) setting.Value { return setting.Word(&o.labels, "before", "after") },
 		Help: "streams: measure how well embeddings tell the labels of events, or of nodes at times: before or after, which embeds right before " +
 			"or right after the event or time"},
-}, networkRows(func(o *evalOptions) *networkOptions { return &o.networkOptions }, "the system's for temporary files"), setting.Table[evalOptions]{
 	{Key: "json",
-		In:   func(o *evalOptions) setting.Value { return setting.Bool(&o.json) },
-		Help: "print the result as JSON"},
-})
+		In:    func(o *evalOptions) setting.Value { return setting.Bool(&o.json) },
+		Usual: true,
+		Help:  "print the result as JSON"},
+}, evalNetwork.Pick("The network", "checkpoint", "older-checkpoint", "unseen"),
+	evalNetwork.Pick("Memory and disk", "memory", "device", "matmul", "way", "tmp", "layer-dtype"))
+
+var evalNetwork = networkRows(func(o *evalOptions) *networkOptions { return &o.networkOptions }, "the system's for temporary files")
 
 func runEval(ctx context.Context, stdout, stderr io.Writer, runPath, dataset string, o *evalOptions) (err error) {
 	if o.group == nil {
