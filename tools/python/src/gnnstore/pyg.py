@@ -102,8 +102,8 @@ def model(run, weights):
         raise Error(
             f"{run.path}: its network is {kind}, and model builds sage, gcn and gat; weights() has its weights"
         )
-    layers, name = run.options["layers"], "lin_l" if kind == "sage" else "lin"
-    if any(f"convs.{i}.{name}.weight" not in weights for i in range(layers)):
+    layers, name = run.options.get("layers", 0), "lin_l" if kind == "sage" else "lin"
+    if layers < 1 or any(f"convs.{i}.{name}.weight" not in weights for i in range(layers)):
         raise Error(
             f"{run.path}: its network is a {kind} of several node types or relations, or without "
             "layers, which model does not build; weights() has its weights"
