@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import pickle
 import shutil
 import unittest
@@ -184,6 +185,11 @@ class Refusals(unittest.TestCase):
         feat = "feat/node/feat-00000.f16"
         for change, message in (
             (lambda p: (p / feat).unlink(), "No such file"),
+            (lambda p: ((p / feat).unlink(), os.mkfifo(p / feat)), "it is not a plain file"),
+            (
+                lambda p: ((p / "manifest.json").unlink(), os.mkfifo(p / "manifest.json")),
+                "it is not a plain file",
+            ),
             (
                 lambda p: (p / feat).write_bytes((p / feat).read_bytes()[:8192]),
                 "has 8192 bytes, and the manifest says",

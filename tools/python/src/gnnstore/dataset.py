@@ -94,6 +94,8 @@ class Dataset:
                 "dataset that was divided"
             )
         file = os.path.join(self.path, "manifest.json")
+        if os.path.exists(file) and not os.path.isfile(file):
+            raise Error(f"{file}: it is not a plain file")
         try:
             with open(file, "rb") as f:
                 m = json.loads(f.read())
@@ -154,6 +156,8 @@ class Dataset:
             os.path.realpath(self.path), path
         ):
             raise Error(f"{self.path}: {path!r} does not stay inside the dataset")
+        if os.path.exists(full) and not os.path.isfile(full):
+            raise Error(bad % "it is not a plain file")
         try:
             with open(full, "rb") as f:
                 header, size = f.read(PAGE), os.fstat(f.fileno()).st_size
