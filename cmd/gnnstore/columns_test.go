@@ -87,8 +87,8 @@ func TestRunsKnowTheirColumns(t *testing.T) {
 		require.Contains(t, stderr, says)
 	}
 
-	// A run of an earlier build keeps nothing of its dataset, which is read, and is used with a
-	// line.
+	// A run of an earlier build has no dataset.json, so its dataset is read. Without encodings.json
+	// there is a note.
 	require.NoError(t, os.Remove(at("run/dataset.json")))
 	code, _, stderr = gnnstore(t, predict...)
 	require.Equal(t, 1, code)

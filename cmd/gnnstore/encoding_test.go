@@ -13,8 +13,8 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-// textSources are graphs in text, with characters beyond ASCII where names may be such. Files that
-// must be UTF-8 end in .yaml, .json, .graphml and .mtx.
+// textSources are graphs in text, whose names have characters beyond ASCII where they may. Files
+// that must be UTF-8 end in .yaml, .json, .graphml and .mtx.
 var textSources = map[string]struct {
 	args    []string // src first
 	files   map[string]string

@@ -12,7 +12,8 @@ import (
 )
 
 // TestEnded: a finished run hears that it was too short or too long, whether it chose its number of
-// epochs or not. It does not if it was not validated twice, or if its schedule fixes the number.
+// epochs or not. It hears nothing if it was validated only once, or if its schedule fixes the
+// number.
 func TestEnded(t *testing.T) {
 	const short = "the last epoch is the best, so more may be better: gnnstore train --resume --run r --epochs 600\n"
 	const long = "200 epochs after the best one brought nothing: --patience 50 would have ended them\n"

@@ -53,8 +53,8 @@ func newEval() *cobra.Command {
 			"events have some, or of nodes at times of their own; they are made right before that time, or right after it. A\n" +
 			"classifier of two layers is learnt on the training part, two classes in equal shares, and the network does not\n" +
 			"change.\n\n" +
-			"With --baseline a linear model of each node's own columns and degrees is fitted to the training nodes, and measured\n" +
-			"beside the network.",
+			"With --baseline it also fits a linear model of each node's own columns and degrees to the training nodes, and measures\n" +
+			"that beside the network.",
 		Example: "  gnnstore eval runs/arxiv-1\n" +
 			"  gnnstore eval runs/arxiv-1 --nodes test --metric macro-f1 --checkpoint last\n" +
 			"  gnnstore eval runs/arxiv-1 --nodes valid,test --baseline\n" +
@@ -94,7 +94,7 @@ var evalTable = slices.Concat(setting.Table[evalOptions]{
 	{Key: "baseline",
 		In:    func(o *evalOptions) setting.Value { return setting.Bool(&o.Probe) },
 		Usual: true, Brief: "measure a linear model of nodes beside the network",
-		Help: "of nodes: fit a linear model of a node's own columns and its degrees as well, and measure it beside the network"},
+		Help: "of nodes: also fit a linear model of a node's own columns and degrees, and measure it beside the network"},
 	{Key: "eval_negatives",
 		In:    func(o *evalOptions) setting.Value { return setting.Word(&o.EvalNegatives) },
 		Usual: true, Brief: "link: how to draw negatives: pairs:N, uniform:N or given",
@@ -240,7 +240,7 @@ func probeText(b *graph.Probe) string {
 	}
 	chosen := "is the best"
 	if !b.Validated {
-		chosen = "is taken, as no validation chooses"
+		chosen = "is the middle one, as no validation chose"
 	}
 	return fmt.Sprintf("linear model of %s%d %s, fitted to %s nodes in %s; of %d L2 strengths %g %s", own,
 		len(b.Degrees), degrees, count(int64(b.Train)), seconds(b.Seconds), len(b.L2s), b.L2, chosen)

@@ -29,7 +29,7 @@ import (
 // formats has the readers by the name that the user gives.
 var formats = map[string]struct {
 	about string
-	// examples are command lines behind the name of the format.
+	// examples are arguments that follow the name of the format.
 	examples []string
 	open     func(path string, o *sourceOptions) (ingest.Source, error)
 }{

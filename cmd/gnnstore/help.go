@@ -27,7 +27,7 @@ func (h *helpAll) Set(string) error { h.asked = true; return pflag.ErrHelp }
 func (h *helpAll) String() string   { return "false" }
 func (h *helpAll) Type() string     { return "bool" }
 
-// groupFlags gives cmd both helps. cmd has examples.
+// groupFlags gives cmd both helps. cmd must have examples.
 func groupFlags(cmd *cobra.Command) *cobra.Command {
 	all := &helpAll{}
 	cmd.Flags().VarPF(all, "help-all", "", "help with all flags").NoOptDefVal = "true"

@@ -27,8 +27,8 @@ type ingestOptions struct {
 	format string
 }
 
-// newIngest returns the command, with a command below it for each format. It reads the formats
-// itself, too: flags may stand before the name of the format, and the name may be unknown.
+// newIngest returns the command ingest, with a subcommand for each format. The command reads
+// formats itself too, since flags may come before the format, and the format may be unknown.
 func newIngest() *cobra.Command {
 	var about []string
 	for _, n := range formatNames() {
@@ -65,12 +65,12 @@ const (
 		"An ingest that was killed goes on after the last pass it finished when the same command runs again."
 )
 
-// newIngestOf returns the command of one format. It has the flags of all formats, so that a message
-// can say which format a flag is for, and its help has those that the format takes.
+// newIngestOf returns the command of one format. It accepts the flags of all formats, so that a
+// message can name the formats that take a flag. Its help lists only the flags of this format.
 func newIngestOf(format string) *cobra.Command {
 	about, examples := formats[format].about, formats[format].examples
 	if format == autoFormat {
-		about = "a graph in any of the other formats; it " + autoAbout
+		about = "a graph in any of the other formats; auto " + autoAbout
 		examples = []string{"raw/ogbn_arxiv arxiv.gnn --features fastrp:128 --undirected", "download.zip graph.gnn"}
 	}
 	var lines []string
@@ -90,8 +90,8 @@ func newIngestOf(format string) *cobra.Command {
 	return groupFlags(cmd)
 }
 
-// bindIngest gives a command the flags of ingest. It reads a format, or if that is empty the one
-// that its first argument names.
+// bindIngest gives cmd the flags of ingest, and makes it read a format. If format is empty, the
+// first argument names it.
 func bindIngest(cmd *cobra.Command, format string) {
 	o := ingestOptions{buildOptions: defaultBuild()}
 	given := bindTable(cmd, ingestTable, &o)
@@ -116,7 +116,7 @@ func bindIngest(cmd *cobra.Command, format string) {
 	}
 }
 
-// read reads the source that args name behind its format.
+// read ingests a source. args are FORMAT, SRC and OUT, or with --infer FORMAT and DIR.
 func (o *ingestOptions) read(cmd *cobra.Command, given *setting.Bound[ingestOptions], args []string) error {
 	format := args[0]
 	if !o.source.follow {
@@ -168,8 +168,8 @@ func (o *ingestOptions) read(cmd *cobra.Command, given *setting.Bound[ingestOpti
 	return runIngest(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), format, src, args[2], *o)
 }
 
-// showOnly leaves what is for other formats out of the help of a format: their flags, and their
-// part of a text.
+// showOnly removes the flags of other formats from the help of a format, and the parts of help
+// texts that are for other formats.
 func showOnly(cmd *cobra.Command, format string) {
 	for _, row := range ingestTable {
 		if row.For == nil {
@@ -189,9 +189,9 @@ func showOnly(cmd *cobra.Command, format string) {
 	})
 }
 
-// helpFor returns a help text for one format. Parts of it, with semicolons between, may begin with
-// the names of formats and a colon, as in "csv, events: column of sources". A part without names is
-// for the same formats as the part before it.
+// helpFor returns the parts of a help text that are for one format. Semicolons separate the parts.
+// A part may begin with names of formats and a colon, as in "csv, events: column of sources". A
+// part without names is for the same formats as the part before it.
 func helpFor(format, text string) string {
 	var parts []string
 	wanted := true
@@ -210,7 +210,7 @@ func helpFor(format, text string) string {
 	return strings.Join(parts, "; ")
 }
 
-// formatsOf returns the names of formats in front of a help text, and what is behind them.
+// formatsOf splits a help text into the names of formats that it begins with, and the rest.
 func formatsOf(text string) (names []string, rest string) {
 	front, rest, found := strings.Cut(text, ": ")
 	names = strings.Split(front, ", ")

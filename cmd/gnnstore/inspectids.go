@@ -18,9 +18,9 @@ type nodeID struct {
 	ID     any          `json:"id"`
 }
 
-// printIDs opens a dataset and writes the number of each node of a type, and the id that users know
-// the node by, in stored order. Lines are JSON, which keeps every character of a text. Programs
-// that map a dataset read texts by it.
+// printIDs writes a line for each node of a type, in stored order: its stored number and the user's
+// id. Lines are JSON, which keeps every character of a text. Programs that map a dataset get the
+// texts of ids by it.
 func printIDs(ctx context.Context, stdout, stderr io.Writer, path, nodeType string) error {
 	ds, err := openDataset(stderr, path, 0)
 	if err != nil {
@@ -34,7 +34,7 @@ func printIDs(ctx context.Context, stdout, stderr io.Writer, path, nodeType stri
 		for k, t := range types {
 			names[k] = t.Name
 		}
-		return misuse(fmt.Errorf("--ids %s: there are %s", nodeType, strings.Join(names, ", ")))
+		return misuse(fmt.Errorf("--ids %s: no such node type; there are %s", nodeType, strings.Join(names, ", ")))
 	}
 	out := bufio.NewWriter(stdout)
 	write := func(v store.NodeID, id any) error { return writeJSON(out, nodeID{v, id}, "") }

@@ -29,7 +29,7 @@ func TestInspectIDs(t *testing.T) {
 	}{
 		{"numbers.gnn", "node", 0, `{"stored":0,"id":3}` + "\n" + `{"stored":1,"id":7}` + "\n" + `{"stored":2,"id":9}` + "\n", ""},
 		{"texts.gnn", "entity", 0, `{"stored":0,"id":"a\u009b,b"}` + "\n" + `{"stored":1,"id":"é \"q\""}` + "\n", ""},
-		{"numbers.gnn", "nodes", 2, "", "gnnstore: --ids nodes: there are node\n"},
+		{"numbers.gnn", "nodes", 2, "", "gnnstore: --ids nodes: no such node type; there are node\n"},
 		{"none.gnn", "node", 1, "", "none.gnn: no such dataset"},
 		{filepath.Join("parts", "part-0.gnn"), "node", 1, "", "part"},
 	} {

@@ -90,7 +90,7 @@ func oneLine(err error) string {
 	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' }), "; ")
 }
 
-// extraCommands are the commands that a build has by its tags.
+// extraCommands are commands that only a build with their tag has.
 var extraCommands []func() *cobra.Command
 
 func newRoot(log *logOptions) *cobra.Command {

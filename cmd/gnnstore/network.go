@@ -184,7 +184,7 @@ func datasetOf(p *progress, dir *run.Dir, path string) (string, error) {
 // stillThere refuses a run whose dataset has moved, unless the user gave its place.
 func stillThere(run, trained, given string) error {
 	if _, err := os.Stat(trained); given == "" && errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("run %s: its dataset %s is not there any more; give the place of it as DATASET", run, trained)
+		return fmt.Errorf("run %s: its dataset %s is no longer there; give its new place as DATASET", run, trained)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 )
 
 type pruneOptions struct {
-	keep   int // runs that stay of each dataset; 0: all
+	keep   int // runs to keep of each dataset and task; 0: all
 	failed bool
 	yes    bool
 	json   bool
@@ -28,7 +28,7 @@ type prunedRun struct {
 	Status string `json:"status"`
 	Why    string `json:"why"`
 	Bytes  int64  `json:"bytes"`
-	// Removed reports whether it is gone. Error tells why it is not, although it should be.
+	// Removed reports whether the run was removed. Error says why a removal failed.
 	Removed bool   `json:"removed"`
 	Error   string `json:"error,omitempty"`
 
@@ -39,8 +39,8 @@ func newRunsPrune() *cobra.Command {
 	var o pruneOptions
 	cmd := &cobra.Command{
 		Use:   "prune [DIR]",
-		Short: "List runs that are of no more use, and remove them with --yes",
-		Long: "List the runs in DIR (default runs) that are of no more use, and remove them with --yes: runs that failed or were\n" +
+		Short: "List runs that are no longer of use, and remove them with --yes",
+		Long: "List the runs in DIR (default runs) that are no longer of use, and remove them with --yes: runs that failed or were\n" +
 			"interrupted before their first checkpoint, so that --resume would begin anew. --failed and --keep add others.\n\n" +
 			"A run that is at work stays, and so does a run that cannot be read. A directory with files that no run has made\n" +
 			"stays too. No link is followed.",
@@ -68,14 +68,14 @@ func newRunsPrune() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.IntVar(&o.keep, "keep", 0, "of runs that ended well, leave the best K by validation of each dataset and task (default all)")
+	f.IntVar(&o.keep, "keep", 0, "also runs that ended well, except the best K by validation of each dataset and task (default: keep all)")
 	f.BoolVar(&o.failed, "failed", false, "also runs that failed after a checkpoint, from which --resume goes on")
 	f.BoolVar(&o.yes, "yes", false, "remove the runs")
 	f.BoolVar(&o.json, "json", false, "print as JSON")
 	return cmd
 }
 
-// prune lists the runs in dir that go, and removes them if the user said yes.
+// prune lists the runs in dir that are no longer of use, and removes them with --yes.
 func (o *pruneOptions) prune(stdout, stderr io.Writer, dir string) error {
 	paths, err := findRuns([]string{dir})
 	if err != nil {
@@ -107,11 +107,11 @@ func (o *pruneOptions) prune(stdout, stderr io.Writer, dir string) error {
 	return err
 }
 
-// choose returns the runs that go. It expects runs in the order of listRuns: by dataset and metric,
-// then the best first.
+// choose returns the runs to remove. It expects runs in the order of listRuns: by dataset and
+// metric, then the best first.
 func (o *pruneOptions) choose(runs []*listedRun) []*prunedRun {
 	list := []*prunedRun{}
-	better := map[string]int{} // runs before, by what they learnt
+	better := map[string]int{} // counts runs so far, by dataset and task
 	for _, l := range runs {
 		why := ""
 		switch l.Status {

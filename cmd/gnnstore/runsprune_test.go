@@ -10,8 +10,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// TestRunsPrune: prune lists the runs that go, removes them with --yes alone, and leaves everything
-// that is no run, is at work, or holds files of the user.
+// TestRunsPrune: prune lists runs, and removes them only with --yes. It leaves everything that is
+// no run, is at work, or holds files of the user.
 func TestRunsPrune(t *testing.T) {
 	t.Chdir(t.TempDir())
 	do := func(want int, args ...string) (stdout, stderr string) {
@@ -79,7 +79,7 @@ func TestRunsPrune(t *testing.T) {
 	require.Regexp(t, `3 runs, .*; the same command with --yes removes them\n$`, out)
 	require.DirExists(t, "runs/died")
 
-	// What the user keeps in a run stays, with the run. The other runs go.
+	// A run with a file of the user stays. The other runs are removed.
 	out, stderr := do(1, "runs", "prune", "--failed", "--keep", "1", "--yes")
 	require.Regexp(t, `removed 5 runs, `, out)
 	require.Contains(t, stderr, "run runs/notes: notes.txt in it is no file of a run; move it elsewhere first\n")

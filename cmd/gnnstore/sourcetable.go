@@ -40,7 +40,7 @@ func only(formats, key, help string, in func(o *sourceOptions) setting.Value) se
 	}
 }
 
-// ofFormats is for some formats alone.
+// ofFormats returns the audience of an option that only these formats take.
 func ofFormats(names ...string) *setting.Audience[ingestOptions] {
 	return &setting.Audience[ingestOptions]{
 		Has: func(o *ingestOptions) bool { return slices.Contains(names, o.format) },
@@ -81,13 +81,13 @@ var sourceRows = slices.Concat(
 			func(o *source) setting.Value { return setting.Bool(&o.csv.Bipartite) }),
 	),
 	grouped("How text is written (csv, events, table, triples and the like)",
-		only("csv, events, mtx, triples", "header", "whether tables and files of triples begin with a header: yes, no or auto (default auto); mtx: of {nodes}",
+		only("csv, events, mtx, triples", "header", "whether tables and files of triples begin with a header: yes, no or auto (default auto); mtx: for {nodes}",
 			func(o *source) setting.Value { return setting.Word(&o.csv.Header) }),
-		only("csv, events, mtx, table", "decimal", "mark in numbers of text: point or comma, as in 0,5 and 1.234,5 (default point); mtx: in {nodes}; table: of entries of the schema that choose none",
+		only("csv, events, mtx, table", "decimal", "mark in numbers of text: point or comma, as in 0,5 and 1.234,5 (default point); mtx: for {nodes}; table: for entries of the schema that have none",
 			func(o *source) setting.Value { return setting.Word(&o.csv.Decimal) }),
 		only("csv, events, mtx, table", "thousands", "mark between groups of three digits: comma, point, blank, apostrophe or none (default none, and point with {decimal} comma)",
 			func(o *source) setting.Value { return setting.Word(&o.csv.Thousands) }),
-		only("csv, events, jodie, mtx, table, tgb, tgl, tgn, triples", "encoding", "how text is encoded: utf-8, latin1, cp1252, utf-16, or another of one byte a character, such as iso-8859-15 (default utf-8); mtx: of {nodes}; table: of entries of the schema that choose none",
+		only("csv, events, jodie, mtx, table, tgb, tgl, tgn, triples", "encoding", "how text is encoded: utf-8, latin1, cp1252, utf-16, or another of one byte a character, such as iso-8859-15 (default utf-8); mtx: for {nodes}; table: for entries of the schema that have none",
 			func(o *source) setting.Value { return setting.Word(&o.csv.Encoding) }),
 	),
 	grouped("Tables of nodes (csv, events)",

@@ -293,7 +293,7 @@ func TestRunsOnStreams(t *testing.T) {
 	require.NoError(t, dir.WriteRecord(&run.Record{Dataset: "wiki.gnn", Seal: "00ff", Options: r.Options}))
 	require.NoError(t, dir.WriteResult(r))
 	require.NoError(t, dir.Close())
-	none := "gnnstore: run " + path + ": its dataset wiki.gnn is not there any more; give the place of it as DATASET\n"
+	none := "gnnstore: run " + path + ": its dataset wiki.gnn is no longer there; give its new place as DATASET\n"
 	for _, c := range []struct {
 		args   []string
 		code   int

@@ -68,8 +68,8 @@ func TestOptionsTopic(t *testing.T) {
 	o := run.DefaultOptions().ForFlags()
 	want := "# Options: every flag of train that sets an option of a run\n\n" +
 		"`gnnstore train --help-all` shows them too, and --run, --resume, --seeds, --listen,\n" +
-		"--listen-optional, --plan, --network, --json, --file and --print-config. A file of --file has\n" +
-		"these options without the dashes in front.\n\n" +
+		"--listen-optional, --plan, --network, --json, --file and --print-config. A file for --file names\n" +
+		"the options without the dashes.\n\n" +
 		"A run records its options in run.json. A resumed run keeps those that stay, and refuses other\n" +
 		"values. It may change `--epochs`, but not with `--schedule cosine`, and leave out `--init` and\n" +
 		"`--init-rows`. Some options are chosen by the data if they are not given: see\n" +

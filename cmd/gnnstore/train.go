@@ -192,7 +192,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	own.StringVar(&o.network, "network", "", "--plan with --dist mpi:V: what the network of a machine carries and, if known, "+
 		"the time of a small exchange: 1Gbit or 1Gbit,200us (default 10Gbit)")
 	own.BoolVar(&o.json, "json", false, "print the result as JSON; epochs go to stderr")
-	own.StringVarP(&o.file, "file", "f", "", "YAML file of options, by the names of their flags, and of dataset; or run.json of a run to make again; "+
+	own.StringVarP(&o.file, "file", "f", "", "YAML file of options, named like their flags, and of dataset; or run.json of a run to repeat; "+
 		"a flag replaces the option of the file")
 	own.BoolVar(&o.config, "print-config", false, "print the options as a file for --file, each with its help, and write nothing")
 	addGroup(f, "The run", own)
@@ -202,7 +202,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	makeUsual(f, "listen", "serve statistics over HTTP at HOST:PORT")
 	makeUsual(f, "plan", "print what a run would take, and write nothing")
 	makeUsual(f, "json", "print the result as JSON")
-	makeUsual(f, "file", "YAML file of options, or run.json of a run to make again")
+	makeUsual(f, "file", "YAML file of options, or run.json of a run to repeat")
 }
 
 // complete finishes the options of a fresh run.
@@ -659,8 +659,8 @@ func printResult(w io.Writer, r *run.Result) {
 // --patience.
 const longWait = 200
 
-// printEnded prints why a run with --epochs auto ended. If a run looks too short or too long, it
-// prints that. Its own patience is advised against only if the user gave it.
+// printEnded prints why a run with --epochs auto ended, and advice if a run looks too short or too
+// long. A run that chose its patience itself gets no advice on patience.
 func printEnded(w io.Writer, r *run.Result) {
 	a, epochs, best := r.AutoEpochs, len(r.Epochs), r.Best.Epoch
 	if a != nil && a.Ended != "" {

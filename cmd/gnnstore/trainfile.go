@@ -23,8 +23,8 @@ const mostOptions = 1 << 20
 // datasetKey names the dataset in the file of --file.
 const datasetKey = "dataset"
 
-// ownInFile are the flags of train outside run.Table that a file may set. The others are of one
-// command and not of the run.
+// ownInFile are the flags of train outside run.Table that a file may set. The other
+// flags concern one command, not the run.
 var ownInFile = []string{"run", "seeds", "listen", "listen-optional"}
 
 // optionsFile is the file of --file: YAML, or the run.json of an earlier run.
@@ -32,7 +32,7 @@ type optionsFile struct {
 	path    string
 	dataset string         // empty: the file names none
 	seal    string         // of the dataset of run.json
-	lines   map[string]int // of the flags that the file set; 0 for run.json
+	lines   map[string]int // line of each flag that the file set; 0 for run.json
 }
 
 // readFile sets the options that o.file gives and the command line does not.
@@ -99,7 +99,7 @@ func (file *optionsFile) takeRecord(b *setting.Bound[run.Options], text []byte) 
 	return nil
 }
 
-// typedKeys has the key of each option that the command line gives.
+// typedKeys returns the keys of the options that the command line gives.
 func typedKeys(b *setting.Bound[run.Options]) map[string]bool {
 	typed := map[string]bool{}
 	for _, d := range run.Table {
@@ -140,7 +140,7 @@ func (file *optionsFile) takeLines(f *pflag.FlagSet, b *setting.Bound[run.Option
 			file.lines[flag] = l.Number
 			err = setOwn(f, flag, l)
 		case f.Lookup(flag) != nil:
-			err = errors.New("it is of one command, and not of the run; give it on the command line")
+			err = errors.New("it concerns one command, not the run; give it on the command line")
 		default:
 			known := slices.Concat(b.FlagNames(), ownInFile, []string{datasetKey})
 			err = fmt.Errorf("there is no such option; gnnstore train --help-all lists them%s", didYouMean(flag, known, "%s"))
@@ -165,8 +165,8 @@ func setOwn(f *pflag.FlagSet, flag string, l setting.Line) error {
 	return nil
 }
 
-// place puts the file and the line before each line of an error that begins with a flag that the
-// file set. If they all do, the error is one of the file, and no misuse of the command line.
+// place puts the file and its line before each message that begins with a flag that the file set.
+// If all messages begin so, the file is wrong, and the command line was not misused.
 func (file *optionsFile) place(err error) error {
 	var wrong *misuseError
 	if file == nil || !errors.As(err, &wrong) {
@@ -195,14 +195,14 @@ func (file *optionsFile) place(err error) error {
 	return misuse(err)
 }
 
-// checkDataset checks that the dataset of run.json is there, unless it may be away, and tells the
-// user if it is another one by now.
+// checkDataset returns an error if the dataset of run.json is gone, and prints a note if another
+// one is in its place. It checks nothing if the dataset may be away.
 func (file *optionsFile) checkDataset(stderr io.Writer, away bool) error {
 	if file.seal == "" || away {
 		return nil
 	}
 	if _, err := os.Stat(file.dataset); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: its dataset %s is not there any more; give the place of it as DATASET", file.path, file.dataset)
+		return fmt.Errorf("%s: its dataset %s is no longer there; give its new place as DATASET", file.path, file.dataset)
 	}
 	ds, err := store.OpenOne(file.dataset)
 	if err != nil {
@@ -221,8 +221,8 @@ func (o *trainOptions) printConfig(w io.Writer, f *pflag.FlagSet, dataset string
 	if err := o.complete(); err != nil {
 		return misuse(err)
 	}
-	fmt.Fprint(w, "# gnnstore train -f FILE makes the run of these options. A flag on the command line replaces one.\n"+
-		"# Behind # are options that were not given: the value is the default, which data may replace.\n\n")
+	fmt.Fprint(w, "# gnnstore train -f FILE trains with these options. A flag on the command line replaces one.\n"+
+		"# Lines behind # have the defaults of options that were not given. The data may choose others.\n\n")
 	lines := setting.Setting(datasetKey, dataset, dataset != "")
 	for _, name := range ownInFile {
 		lines += setting.Setting(name, f.Lookup(name).Value.String(), f.Changed(name))

@@ -11,8 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// TestTrainAgain: of each kind of run, run.json and --print-config give a run with the same options
-// and weights.
+// TestTrainAgain: run.json and --print-config repeat each kind of run, with the same options and
+// weights.
 func TestTrainAgain(t *testing.T) {
 	t.Chdir(t.TempDir())
 	do := func(args ...string) string {

@@ -67,7 +67,7 @@ func newVersion() *cobra.Command {
 	return cmd
 }
 
-// release is the version of a released binary, which its build sets.
+// release is the version of a released binary. The build of a release sets it.
 var release string
 
 // version returns the release, the module's version, or the revision that was built.
