@@ -166,7 +166,7 @@ func findTGB(path string) (string, error) {
 	return path, nil
 }
 
-// firstLine is the header of a table.
+// firstLine returns the header of a table.
 func firstLine(path string, of lines.Encoding) (string, error) {
 	in, err := lines.OpenText(path, of)
 	if err != nil {

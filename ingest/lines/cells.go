@@ -14,8 +14,7 @@ func Unquoted(cell []byte) []byte {
 	return cell
 }
 
-// indexNear returns what bytes.IndexByte does, and is faster for a near byte. Most cells of tables
-// are short.
+// indexNear is bytes.IndexByte, but faster where c is near: most cells of tables are short.
 func indexNear(text []byte, c byte) int {
 	const near = 12
 	for i, b := range text[:min(len(text), near)] {

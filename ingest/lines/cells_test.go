@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestNearCells: cells are what lies between the separators, near or far.
+// TestNearCells: Cells splits at near and far separators as bytes.Split does.
 func TestNearCells(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		line := []byte(rapid.StringMatching(`[a,]{0,60}`).Draw(t, "line"))

@@ -19,14 +19,14 @@ func Float(cell []byte, bits int) (float64, error) {
 	return strconv.ParseFloat(string(cell), bits)
 }
 
-// tens are powers of ten that a 64-bit float holds exactly. The first shortTens of them fit in 32
-// bits.
+// tens are powers of ten that a 64-bit float holds exactly. A 32-bit float holds
+// the first shortTens of them.
 var tens = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
 
 const shortTens = 11
 
-// short reads a number of few digits without an exponent, such as -0.25. A float holds its digits
-// as an integer, and the power of ten behind them, so one division gives the nearest float. It
+// short reads a number of few digits without an exponent, such as -0.25. A float holds both the
+// digits, as an integer, and the power of ten exactly, so one division gives the nearest float. It
 // returns false for other cells.
 func short(cell []byte, bits int) (v float64, ok bool) {
 	digits := cell

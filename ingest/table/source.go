@@ -307,8 +307,8 @@ func (s *Source) NodeIDs(ctx context.Context, nodeType int, emit func(ingest.IDC
 	})
 }
 
-// unused returns the features that a pass must read though it emits none: all if bad rows may be
-// passed over, since a row with a bad feature is passed over in every pass.
+// unused returns the tables that a pass must read although it emits no features. These are all if
+// bad rows may be passed over, since a row with a bad feature is passed over in every pass.
 func (s *Source) unused(tables []matrix) []matrix {
 	if s.bad.None() {
 		return nil

@@ -21,8 +21,8 @@
 // completeDataset.tsv repeats the two, and is not read. There is no validation part.
 //
 // Memory: the names of the relations. With tables of labels also the texts of all entities, since
-// labels need rows. The triples of a small graph are held, within Options.Memory. The files of a
-// larger one are read once for each group of relations whose triples fit there.
+// labels need rows. The triples of a small graph stay in memory, within Options.Memory. The
+// files of a larger one are read once for each group of relations whose triples fit there.
 //
 // N-Quads lose the names of graphs. Turtle becomes the triples that N-Triples would have: a list is
 // a chain of rdf:first and rdf:rest, and a node without a label gets the name _:. with a number,

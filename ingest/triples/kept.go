@@ -65,9 +65,9 @@ func (k *kept) each(relation string, file int, visit func(head, tail []byte) err
 	return nil
 }
 
-// keep sees to it that the triples of a relation are held. It reads the next relations with it, as
-// many as there is room for, since the builder reads relations in order. It returns false if there
-// is no room for a second relation.
+// keep loads the triples of a relation, unless they are in memory. It also loads the relations that
+// follow, as many as fit, since the builder reads relations in order. It returns false if a second
+// relation does not fit.
 func (s *Source) keep(ctx context.Context, relation int) (bool, error) {
 	if s.kept != nil && s.kept.of[s.relations[relation]] != nil {
 		return true, nil

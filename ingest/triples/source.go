@@ -95,7 +95,7 @@ type Source struct {
 	notes     []string  // about files that are not read
 	tables    [3]string // of labels, by part; "" where there is none
 	relations []string  // by Schema.Relations: as the files have them
-	sizes     []int64   // of relations, in kept
+	sizes     []int64   // of the triples of each relation in kept, in bytes
 	names     []string  // of entities, where there are tables of labels
 	labels    *labels
 	kept      *kept // nil: no relations are held

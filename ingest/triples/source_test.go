@@ -279,8 +279,8 @@ func TestLongLiteral(t *testing.T) {
 	require.EqualValues(t, 4, d.Manifest().NodeTypes[0].Count)
 }
 
-// TestManyRelations: triples of a graph that fits are held, and its files are read once. Of a graph
-// that does not fit, groups of relations are held, and each gives the same triples.
+// TestManyRelations: the triples of a graph that fits stay in memory, and its files are read once.
+// The relations of a larger graph are loaded in groups, which give the same triples.
 func TestManyRelations(t *testing.T) {
 	const n = 1000
 	var b strings.Builder
