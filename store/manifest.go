@@ -346,8 +346,8 @@ func decodeManifest(b []byte) (*Manifest, error) {
 	return m, m.validate()
 }
 
-// DecodeManifest decodes a manifest that another file holds, in any layout of its JSON. It checks
-// the manifest as Open does, against its hashes too.
+// DecodeManifest decodes a manifest that another file holds, with any blanks in its JSON. It checks
+// the manifest as Open does, its hashes included.
 func DecodeManifest(text []byte) (*Manifest, error) {
 	m := new(Manifest)
 	if err := json.Unmarshal(text, m); err != nil {

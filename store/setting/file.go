@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Line is an option in a file. Name is as the file has it, and Number counts lines from 1.
+// Line is an option in a file. Name is spelled as in the file, and Number counts lines from 1.
 type Line struct {
 	Name   string
 	Number int
@@ -17,7 +17,8 @@ type Line struct {
 }
 
 // ReadLines reads a YAML document of options: a mapping from names to values. A value is one word,
-// a list of words, or a mapping to such. Errors begin with the path, and mostly name the line.
+// a list of words, or a mapping from names to words or lists. Errors begin with the path, and
+// mostly name the line.
 func ReadLines(path string, text []byte) ([]Line, error) {
 	var root yaml.Node
 	if err := yaml.Load(text, &root); err != nil {
@@ -94,14 +95,14 @@ func words(n *yaml.Node) (list []string, err error) {
 	return list, nil
 }
 
-// listed is a Value that takes a list of words. It returns the text that Set reads for them.
+// listed is a Value that takes a list of words. joined returns the text that Set reads for them.
 type listed interface{ joined(words []string) string }
 
 func (*Slice[T]) joined(words []string) string    { return strings.Join(words, ",") }
 func (*ByName) joined(words []string) string      { return strings.Join(words, " ") }
 func (*ListsByName) joined(words []string) string { return strings.Join(words, " ") }
 
-// joined takes numbers for all, or texts that begin with a name.
+// joined puts blanks between words if one has a name, as in a=1,2, else commas.
 func (*IntsByName) joined(words []string) string {
 	if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "=") }) {
 		return strings.Join(words, " ")
@@ -111,7 +112,7 @@ func (*IntsByName) joined(words []string) string {
 
 func (*Text) joined(words []string) string { return strings.Join(words, ",") }
 
-// byName is a Value that takes a text for each of some names.
+// byName is a Value that takes NAME=TEXT for several names.
 type byName interface{ perName() }
 
 func (*ByName) perName()      {}
@@ -155,8 +156,8 @@ func (l Line) textFor(v Value) (string, error) {
 	return l.Text()
 }
 
-// Find returns the option that a file names by its flag or its key. Dashes and underscores are the
-// same there.
+// Find returns the option that a file names by its flag or its key. Dashes and underscores are
+// alike.
 func (b *bound) Find(name string) (flag, key string, ok bool) {
 	name = dashed(name)
 	for _, x := range b.options {
@@ -205,7 +206,7 @@ func (b *bound) Give(flag, text string) error {
 // Choice is the value of an option, as its flag reads it.
 type Choice struct{ Key, Flag, Text string }
 
-// choices is Table.Choices.
+// choices implements Table.Choices.
 func (list options) choices(defaults options) (all []Choice) {
 	for i, x := range list {
 		text := x.value.String()

@@ -127,7 +127,7 @@ sizes: 7 a=1
 	require.NoError(t, err)
 }
 
-// TestScalar: any text that YAML can have comes back.
+// TestScalar: any text comes back from its YAML.
 func TestScalar(t *testing.T) {
 	for _, text := range []string{"", "a b", "a: b", "a #b", "- x", "true", "~", "null", "*x", "&x y", "!!str a", "'a", "\"a\"", " a ", "\t", "a\nb", "[1", "{", "@", "`", "é\u2028", "1,2 a=3", "%", "|", ">", "a:", ": b", "0x1F", "<<"} {
 		read, err := readScalar(text)
@@ -150,7 +150,7 @@ func readScalar(text string) (string, error) {
 	return lines[0].Text()
 }
 
-// TestChoices: the values that differ, those that the data may choose, and no other.
+// TestChoices: choices are the values that differ and the values that data may choose, no others.
 func TestChoices(t *testing.T) {
 	d := job{Mode: "slow", Width: 4, Rate: 0.5}
 	o := d
@@ -162,7 +162,7 @@ func TestChoices(t *testing.T) {
 	}, table.Choices(&o, &d))
 }
 
-// FuzzReadLines: a text sets options, or is refused in one line.
+// FuzzReadLines: options that a text sets come back from their YAML.
 func FuzzReadLines(f *testing.F) {
 	for _, text := range []string{"deep: true\nwidth: 9", "sizes: {a: [1, 2]}", "a: &x 1\nb: *x", `{"rate": 1}`, "sizes:\n- 1\n- a=2"} {
 		f.Add(text)

@@ -116,8 +116,8 @@ func (t Table[T]) Left(given func(key string) bool) map[string]bool {
 	return t.of(new(T)).left(given)
 }
 
-// Choices returns the values that flags must give to have the options of o: those that differ from
-// defaults, and those that a run may choose by its data.
+// Choices returns the values that flags must give to get the options of o: the values that differ
+// from defaults, and the values that a run may otherwise choose by its data.
 func (t Table[T]) Choices(o, defaults *T) []Choice { return t.of(o).choices(t.of(defaults)) }
 
 // Diff returns the options that differ between now and then although a resumed run must not change

@@ -10,7 +10,7 @@ import (
 )
 
 // YAML returns the options as a file that ReadLines reads, each with its help above it. Options
-// that were not given stand behind '#'.
+// that were not given are commented out.
 func (b *bound) YAML() string {
 	var text strings.Builder
 	for i := range b.options {
@@ -28,7 +28,7 @@ func (b *bound) YAML() string {
 	return text.String()
 }
 
-// Setting returns the line of an option in a file. It stands behind '#' if it was not given.
+// Setting returns the line of an option in a file. It is commented out if the option was not given.
 func Setting(name, text string, given bool) string {
 	switch {
 	case given:
@@ -39,7 +39,7 @@ func Setting(name, text string, given bool) string {
 	return "#" + name + ": " + scalar(text) + "\n"
 }
 
-// comment writes text as comments of at most 100 columns.
+// comment writes text as comment lines of at most 100 columns.
 func comment(b *strings.Builder, text string) {
 	line := "#"
 	for _, word := range strings.Fields(text) {
@@ -54,8 +54,7 @@ func comment(b *strings.Builder, text string) {
 	}
 }
 
-// scalar returns text as YAML that ReadLines reads as this text: as it is where that is possible,
-// else in quotes.
+// scalar returns YAML that ReadLines reads as text. Quotes are added only where they are needed.
 func scalar(text string) string {
 	var root yaml.Node
 	if !strings.ContainsAny(text, "\n\r") && yaml.Load([]byte("k: "+text+"\n"), &root) == nil && root.Content[0].Kind == yaml.MappingNode &&
@@ -69,7 +68,7 @@ func scalar(text string) string {
 	e := json.NewEncoder(&quoted)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(text); err != nil {
-		panic(err) // a text has none
+		panic(err) // a string can always be encoded
 	}
 	return strings.TrimSuffix(quoted.String(), "\n")
 }
