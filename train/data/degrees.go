@@ -2,8 +2,8 @@ package data
 
 import "context"
 
-// Degrees has the numbers of edges that lead to the nodes of a type and away from them, a column
-// for each relation and direction. It reads offsets of lists: call it inside store.Guard.
+// Degrees has the degrees of the nodes of a type: a column for each relation and direction. Append
+// reads mapped offsets: call it inside store.Guard.
 type Degrees struct {
 	Names []string // of columns
 	of    []func(v uint32) int
@@ -12,10 +12,10 @@ type Degrees struct {
 // looksAtLists is the number of lists that NodeDegrees reads before it calls look.
 const looksAtLists = 1 << 14
 
-// NodeDegrees returns the degrees of nodes of type t. It leaves out a direction whose numbers
-// another column has: the second one of a symmetric relation, and the one away from the node if the
-// dataset has the relation in reverse, too. It reads the lists of the other relations that begin at
-// the type once, and calls look now and then. Call it inside store.Guard, with a whole dataset.
+// NodeDegrees returns the degrees of nodes of type t. It leaves out the out-degrees of a symmetric
+// relation, and of a relation whose reverse the dataset has: another column has the same numbers.
+// For other out-degrees it reads all lists of a relation once, and calls look now and then. Call it
+// inside store.Guard, with a whole dataset.
 func (d *Data) NodeDegrees(ctx context.Context, t int, look func()) (*Degrees, error) {
 	x := new(Degrees)
 	for i := range d.Relations {
@@ -61,10 +61,9 @@ func (d *Data) DegreeColumns(t int) int {
 	return n
 }
 
-// countedOut returns the relations from type t whose edges must be counted for the numbers that
-// begin at each node.
+// countedOut returns the relations from type t whose out-degrees must be counted from their lists.
 func (d *Data) countedOut(t int) (relations []int) {
-	reversed := map[string]bool{} // relations that are here the other way round
+	reversed := map[string]bool{} // relations whose reverse the dataset has
 	for _, r := range d.Relations {
 		if r.Relation.ReverseOf != "" {
 			reversed[r.Relation.ReverseOf] = true

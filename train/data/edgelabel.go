@@ -207,7 +207,7 @@ func (d *Data) HeldValues(h store.HeldEdges, p store.HeldPart, c *store.EdgeColu
 	return b, nil
 }
 
-// edgeLabelText is an EdgeLabel in JSON: what Elsewhere keeps.
+// edgeLabelText is the JSON form of an EdgeLabel. It has the fields that Elsewhere keeps.
 type edgeLabelText struct {
 	Name    string    `json:"name"`
 	Classes []string  `json:"classes"`

@@ -16,9 +16,9 @@ import (
 // network can be used on another dataset when this one is gone.
 type trainedOn struct {
 	Manifest *store.Manifest `json:"manifest"`
-	// Label is the type of nodes whose label is learnt; empty if links or edges are.
+	// Label is the type of nodes whose label is learnt; empty if links or edges are learnt.
 	Label  string            `json:"label,omitempty"`
-	Edges  *data.EdgeLabel   `json:"edge_label,omitempty"` // what is learnt of edges
+	Edges  *data.EdgeLabel   `json:"edge_label,omitempty"` // nil unless a label of edges is learnt
 	Inputs map[string]string `json:"inputs"`               // of the types, as in data.Options.Inputs
 	Learns bool              `json:"learns,omitempty"`     // some types have learnt rows
 	// Links are the relations that a decoder knows by their places.
@@ -48,8 +48,9 @@ func newTrainedOn(d *data.Data) *trainedOn {
 	return known
 }
 
-// readTrainedOn returns what a run keeps of its dataset. A run of an earlier build keeps nothing:
-// then it reads the dataset, which must be in its place. ds is the other dataset, for messages.
+// readTrainedOn returns the description that a run keeps of its dataset. A run of an earlier build
+// keeps none: then the dataset itself is read, which must be in its place. ds is the other dataset,
+// for messages.
 func readTrainedOn(dir *run.Dir, ds *store.Dataset) (*trainedOn, error) {
 	record := dir.Record()
 	text, err := dir.TrainedOn()
@@ -86,7 +87,7 @@ func sameSeal(record *run.Record, ds *store.Dataset) error {
 	return nil
 }
 
-// decodeTrainedOn decodes what the run of a record kept of its dataset.
+// decodeTrainedOn decodes the description that the run of a record keeps of its dataset.
 func decodeTrainedOn(text []byte, record *run.Record) (*trainedOn, error) {
 	var parts struct {
 		Manifest json.RawMessage `json:"manifest"`

@@ -37,7 +37,7 @@ func TestFirstOtherClassIsNamed(t *testing.T) {
 	require.Empty(t, differ(trained, other, run.Options{}))
 }
 
-// TestTrainedOnIsKept: what a run keeps of its dataset reads as it was, for every task.
+// TestTrainedOnIsKept: the description of a dataset comes back from its JSON, for every task.
 func TestTrainedOnIsKept(t *testing.T) {
 	nodes, links := open(t, storetest.Communities(200, 4, 8, 16, 2)), open(t, linked(600))
 	trust := openTyped(t, storetest.Trust(400, true, true))
@@ -75,8 +75,7 @@ func TestTrainedOnIsKept(t *testing.T) {
 	}
 }
 
-// TestTrainedOnDamaged: a byte that is changed in what a run kept is refused, or changes nothing
-// that is compared.
+// TestTrainedOnDamaged: a damaged description is refused, or compares as the undamaged one does.
 func TestTrainedOnDamaged(t *testing.T) {
 	ds := openTyped(t, storetest.Trust(40, true, true))
 	o := edgeOptions()

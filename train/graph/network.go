@@ -86,7 +86,7 @@ type Network struct {
 	rowBytes int64 // memory that rows of links' ends may take
 	other    bool  // its dataset is not the one that the run trained on
 	learnt   *learntElsewhere
-	columns  *nodeColumns // and probe: nil before FitProbe
+	columns  *nodeColumns // nil before FitProbe, as probe is
 	probe    *tasks.Probe
 	release  func() error // releases the run's lock, if learnt rows are read; else nil
 }

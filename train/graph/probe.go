@@ -19,7 +19,7 @@ import (
 type Probe struct {
 	Columns int      `json:"columns"` // of the node's own row; 0: it has none
 	Degrees []string `json:"degrees"` // logarithms of 1 + these numbers
-	// L2 is the strength that validation chose of L2s, or a middle one if Validated is false.
+	// L2 is the strength of L2s that validation chose, or the middle one if Validated is false.
 	L2        float64   `json:"l2"`
 	L2s       []float64 `json:"l2s"`
 	Validated bool      `json:"validated"`
@@ -39,7 +39,7 @@ type nodeColumns struct {
 	counts  []int
 }
 
-// probeFeatures returns the features that the probe reads, or nil. Learnt rows are none.
+// probeFeatures returns the features that the probe reads, or nil. It does not read learnt rows.
 func (c *core) probeFeatures() *store.Features {
 	if t := &c.data.Types[c.data.Target]; t.Embed == 0 {
 		return t.Features
@@ -70,7 +70,7 @@ func (c *core) probeBytes() (n int64) {
 	return n
 }
 
-// checkProbe refuses a probe of what is no node's label, and of rows that other workers have.
+// checkProbe refuses a probe without training nodes, and one by several workers or on a part.
 func (c *core) checkProbe() error {
 	switch {
 	case !c.internal.probe:
@@ -83,7 +83,7 @@ func (c *core) checkProbe() error {
 	return nil
 }
 
-// openColumns opens the columns of the target type. Rows that training nodes have are kept in
+// openColumns opens the columns of the target type. Its cache of rows takes up to half of the
 // memory that evaluation uses at other times.
 func (c *core) openColumns(ctx context.Context) (_ *nodeColumns, err error) {
 	x := &nodeColumns{}
@@ -151,8 +151,8 @@ func (x *nodeColumns) read(ctx context.Context, dst []float32, nodes []uint32) e
 	return nil
 }
 
-// FitProbe fits a linear model to the nodes that the run learns, which Measure then measures, too.
-// The network was opened with NetworkOptions.Probe. show is called after each step.
+// FitProbe fits a linear model to the nodes that the run learns. Measure then measures it too. The
+// network must have been opened with NetworkOptions.Probe. show is called after each step.
 func (n *Network) FitProbe(ctx context.Context, show func(done, all int)) (_ *Probe, err error) {
 	defer kernels.RecoverMemory(&err)
 	began, c := time.Now(), n.c

@@ -13,8 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// toldByCounts returns a graph whose classes are told by the numbers of edges alone: those from a
-// node or, with to, those to it. Rows are noise.
+// toldByCounts returns a graph where only the number of edges from a node tells its class, or with
+// to the number of edges to it. Rows are noise.
 func toldByCounts(nodes int, to bool) storetest.Spec {
 	s, rng := storetest.Communities(nodes, 2, 1, 8, 3), rand.New(rand.NewPCG(1, 9))
 	lists, class := make([][]store.NodeID, nodes), make([]int32, nodes)
@@ -52,8 +52,8 @@ func fitted(t *testing.T, ds *store.Dataset, dir string, o NetworkOptions) (*Net
 	return n, p
 }
 
-// TestProbeTellsCounts: where the numbers of edges tell the class, the probe beats the largest
-// class and a network of means, in either direction of the edges, and any budget gives the same.
+// TestProbeTellsCounts: where the number of edges tells the class, in either direction, the probe
+// beats the largest class and a network of means. Any memory budget gives the same probe.
 func TestProbeTellsCounts(t *testing.T) {
 	for _, to := range []bool{true, false} {
 		ds := open(t, toldByCounts(1000, to))
@@ -83,8 +83,8 @@ func TestProbeTellsCounts(t *testing.T) {
 	}
 }
 
-// TestProbeOfEachTask: classes, several of them, numbers, and nodes of one type among others have a
-// probe that beats one answer for all; so have nodes without rows, by their degrees.
+// TestProbeOfEachTask: the probe beats one answer for all where nodes have a class, several classes
+// or numbers, where there are several node types, and where nodes have degrees but no rows.
 func TestProbeOfEachTask(t *testing.T) {
 	bare := toldByCounts(400, true)
 	bare.Row = nil

@@ -113,7 +113,7 @@ gnnstore_updates_total 7
 `), "gnnstore_disk_read_latency_seconds", "gnnstore_updates_total"))
 }
 
-// TestBoard: the board of Grafana asks for metrics that there are.
+// TestBoard: the board of Grafana asks only for metrics that are served.
 func TestBoard(t *testing.T) {
 	board, err := os.ReadFile("../../tools/deploy/monitor/grafana/gnnstore.json")
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ type beginning struct {
 	Note   func(format string, args ...any)
 	// Encodings returns the encodings of the dataset, as store.Dataset.EncodingsText does.
 	Encodings func() ([]byte, error)
-	TrainedOn func() ([]byte, error) // returns the contents of TrainedOnFile; nil: there is none
+	TrainedOn func() ([]byte, error) // returns the contents of TrainedOnFile; nil: no such file
 }
 
 // begin puts the start of a run on record, and removes the result that it had up to now: it is a

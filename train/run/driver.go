@@ -160,7 +160,7 @@ type Span struct{ Epoch, From, To int }
 // About describes a workload. It does not change during a run.
 type About struct {
 	Dataset *store.Dataset
-	// TrainedOn returns what the run keeps of the dataset in TrainedOnFile; nil keeps nothing.
+	// TrainedOn returns the contents of TrainedOnFile; nil: the run has no such file.
 	TrainedOn func() ([]byte, error)
 	Weights   *model.Parameters
 	Optim     *optim.Optimizer

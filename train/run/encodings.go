@@ -14,14 +14,13 @@ import (
 )
 
 // EncodingsFile is the run's copy of the dataset's encodings, if the dataset has some.
-// TrainedOnFile describes the dataset, if the workload can use another.
+// TrainedOnFile describes the dataset, if the network can be used on another.
 const (
 	EncodingsFile = "encodings.json"
 	TrainedOnFile = "dataset.json"
 )
 
-// keep writes what a run keeps of its dataset into a file, unless the file has it. A nil text is
-// not kept.
+// keep writes text to a file of the run, unless the file has it already. It writes no nil text.
 func (d *Dir) keep(name string, text []byte) error {
 	if text == nil {
 		return nil

@@ -113,14 +113,15 @@ func (o *Options) Normalize() error {
 	return errors.Join(err, o.validateTogether())
 }
 
-// Again returns the options that flags must give for a run that repeats r.
+// Again returns the options that flags must give to repeat r.
 func (r *Record) Again() []setting.Choice {
 	o := r.Options.ForFlags()
 	d := o.defaults().ForFlags()
 	if r.AutoStaleness != nil && o.Staleness == Auto {
 		o.Staleness = r.AutoStaleness.K // another rehearsal may choose another
 	}
-	again := []setting.Choice{{Key: "model", Flag: "model", Text: string(o.Kind)}} // d has the same, and the data may choose another
+	// The model is given even if it is the default, since the data may choose another.
+	again := []setting.Choice{{Key: "model", Flag: "model", Text: string(o.Kind)}}
 	cut := r.AutoEpochs != nil && r.AutoEpochs.Whole > 0
 	for _, c := range Table.Choices(&o, &d) {
 		if cut && (c.Key == "epoch_steps" || c.Key == "eval_every") {

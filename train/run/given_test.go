@@ -55,7 +55,7 @@ func TestGivenZeros(t *testing.T) {
 	f("{chunk} 0: at least 1; leave it out for 100", append(rotate, "--chunk", "0")...)
 }
 
-// TestAgain: a run that is made again chooses nothing anew, and an epoch that was cut is cut again.
+// TestAgain: a repeated run chooses nothing anew, and an epoch that was cut is cut again.
 func TestAgain(t *testing.T) {
 	flags := func(r Record) map[string]string {
 		texts := map[string]string{}

@@ -23,9 +23,9 @@ func Checkpointed(path string) bool {
 }
 
 // Remove removes the directory of a run, with all files of the run. It refuses a run that is at
-// work, a directory that holds other files as well, and a link in place of the directory. It calls
-// still once nobody else can go on with the run, and removes nothing if that returns an error. The
-// record goes last, so that a run whose removal was cut short is still a run.
+// work, a directory that also holds other files, and a link in place of the directory. It calls
+// still while it holds the lock of the run, and removes nothing if still returns an error. It
+// removes the record last, so that Remove can be called again if it was cut short.
 func Remove(path string, still func() error) error {
 	switch info, err := os.Lstat(path); {
 	case err != nil:
@@ -50,13 +50,13 @@ func Remove(path string, still func() error) error {
 	if err := errors.Join(err, d.Close()); err != nil {
 		return err
 	}
-	if err := unix.Rmdir(path); err != nil { // of a directory alone, and only an empty one
+	if err := unix.Rmdir(path); err != nil { // removes only an empty directory
 		return fmt.Errorf("run %s: %w", path, err)
 	}
 	return nil
 }
 
-// removeFiles removes all files of the run, and none if there are others.
+// removeFiles removes all files of the run. If the directory has other files, it removes none.
 func (d *Dir) removeFiles() error {
 	names, err := d.fs.List(d.path)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRemove: only the directory of a run that is not at work goes, and no link in it is followed.
+// TestRemove: only a run that is not at work is removed, and no link in it is followed.
 func TestRemove(t *testing.T) {
 	begin := func(t *testing.T) (path, outside string) {
 		dir := t.TempDir()

@@ -20,14 +20,15 @@ type Columns struct {
 	Rows func(ctx context.Context, dst []float32, nodes []uint32) error
 }
 
-// A Probe is a linear model of the columns of a node: of one class the multinomial logistic
-// regression, of several classes a logistic regression each, of numbers the ridge regression. It
-// reads columns with mean 0 and deviation 1 on the training nodes, and is trained by Adam, with a
-// rate that falls to 0 along a cosine. [NewProbe] fits one for each of Strengths in the same passes
-// over the training nodes, and keeps the one with the best metric on the validation nodes.
+// A Probe is a linear model of the columns of a node. If nodes have one class, it is a multinomial
+// logistic regression; if they have several, a logistic regression for each class; if they have
+// numbers, a ridge regression. Columns are scaled to mean 0 and deviation 1 on the training nodes.
+// Adam trains the model, with a rate that falls to 0 along a cosine. [Nodes.NewProbe] fits a model
+// for each of Strengths in the same passes over the training nodes, and keeps the one with the best
+// metric on the validation nodes.
 //
-// A step takes a batch of training nodes, whose order is shuffled by short runs, so memory holds
-// one batch. The bits depend on the seed and on the data alone.
+// A step takes a batch of training nodes, so memory holds one batch. Short runs of nodes are
+// shuffled. The same seed and data give the same bits.
 //
 // # Why not
 //
@@ -35,8 +36,8 @@ type Columns struct {
 // training rows, and on graphs larger than memory a pass is a read of the disk. Ten passes of
 // shuffled batches come close.
 type Probe struct {
-	// L2 is the strength that validation chose. If that has no metric, Validated is false, and L2
-	// is a middle one.
+	// L2 is the strength that validation chose. Without a validation metric, Validated is false and
+	// L2 is the middle strength.
 	L2        float64
 	Validated bool
 	Steps     int // of the fit, each with a batch
@@ -56,14 +57,14 @@ type Probe struct {
 
 	host, logits []float32
 	x            kernels.Tensor // rows of a batch
-	labels       kernels.Tensor // their classes, for each model
-	targets      kernels.Tensor // or targets
+	labels       kernels.Tensor // classes of the rows, for each model
+	targets      kernels.Tensor // or numbers to learn
 	y, dy, loss  kernels.Tensor
 	repeated     []uint32
 	copies       []float32
 }
 
-// Strengths has the factors of the squared norm of the weights, halved, in the loss.
+// Strengths are the L2 strengths: the loss adds strength/2 times the squared norm of the weights.
 var Strengths = []float64{10, 1, 1e-1, 1e-2, 1e-3, 1e-4}
 
 const (
@@ -85,7 +86,7 @@ func probeBatch(cols, out int) int {
 // are independent, a step then changes an output by about the rate times the root of their number.
 func probeRate(cols int) float64 { return 0.2 / math.Sqrt(float64(max(cols, 4))) }
 
-// outputs returns the numbers that a network gives of a node.
+// outputs returns how many numbers a network gives for a node.
 func (k *Nodes) outputs() int {
 	if k.numbers != nil {
 		return 1
@@ -188,8 +189,8 @@ func (m *moments) add(x float32, first bool) {
 	m.squares += d * d
 }
 
-// of returns the mean of n numbers, and the inverse of their deviation: 0 where all are equal, to
-// within the rounding of float32.
+// of returns the mean of n numbers and the inverse of their deviation. The inverse is 0 if all
+// numbers are equal within the rounding of float32.
 func (m *moments) of(n int) (mean, inverse float64) {
 	shift := m.sum / float64(n)
 	mean = m.first + shift
@@ -371,8 +372,8 @@ func (p *Probe) step(at *probeBatchAt, rate float64) {
 	}
 }
 
-// choose takes the model with the best metric on the validation nodes, and of equal ones the one of
-// the greatest strength.
+// choose takes the model with the best metric on the validation nodes. Of equally good ones it
+// takes the strongest L2.
 func (p *Probe) choose(ctx context.Context) error {
 	best := 0.0
 	for i := range Strengths {
@@ -405,7 +406,7 @@ func (p *Probe) Measure(ctx context.Context, nodes []uint32) (v float64, err err
 
 func (p *Probe) measure(ctx context.Context, model int, nodes []uint32) (float64, error) {
 	w, b := p.model(model)
-	_, _ = p.nodes.Value() // an evaluation that was cut short may have left some
+	_, _ = p.nodes.Value() // drops rows that an interrupted evaluation left
 	for lo := 0; lo < len(nodes); lo += p.batch {
 		some := nodes[lo:min(lo+p.batch, len(nodes))]
 		x, err := p.bring(ctx, some)

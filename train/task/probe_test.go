@@ -15,8 +15,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/metric"
 )
 
-// probed returns a graph whose label is mostly a linear function of rows, which have columns of
-// different scales, and one that is constant.
+// probed returns a graph whose label is mostly a linear function of rows. The columns of the rows
+// have different scales, and one is constant.
 func probed(nodes int) storetest.Spec {
 	rng := rand.New(rand.NewPCG(5, 6))
 	s := storetest.Spec{Nodes: nodes, Dim: 4, Elem: store.F32, Classes: 3}
@@ -50,9 +50,9 @@ func columnsOf(s storetest.Spec) Columns {
 	}}
 }
 
-// descend returns the weights, a row an output with its bias last, that minimise the mean loss over
-// the training nodes plus strength/2 times the squared weights. It takes the gradient of all nodes
-// at a time, and columns with mean 0 and deviation 1.
+// descend returns the weights that minimise the mean loss over the training nodes plus strength/2
+// times the squared weights: a row for each output, with its bias last. It takes the gradient of
+// all nodes at a time, and columns with mean 0 and deviation 1.
 func descend(rows [][]float64, slope func(v int, out []float64) []float64, outputs int, strength float64) [][]float64 {
 	cols := len(rows[0])
 	w := make([][]float64, outputs)
@@ -154,7 +154,7 @@ func TestProbeAgreesWithDescent(t *testing.T) {
 		name    string
 		spec    storetest.Spec
 		outputs int
-		slope   func(v int, out []float64) []float64 // the gradient of the mean loss, of training node v
+		slope   func(v int, out []float64) []float64 // gradient of the loss of v
 	}{
 		{"one class", one, 3, func(i int, out []float64) []float64 {
 			d, all := make([]float64, 3), 0.0
@@ -258,8 +258,8 @@ func TestProbeOfBatches(t *testing.T) {
 	}
 }
 
-// TestProbeChooses: validation nodes choose the strength, and where there are none it is a middle
-// one. Columns that are not finite are refused, as are no columns at all only where nodes are.
+// TestProbeChooses: validation nodes choose the strength, and without them it is the middle one. A
+// probe without columns predicts the largest class. Columns that are not finite are refused.
 func TestProbeChooses(t *testing.T) {
 	s := probed(100)
 	s.Number, s.Valid = nil, nil
