@@ -1,13 +1,13 @@
-"""One graph written as every format of graphs in text and pickles has it, and the ingest of each.
+"""Writes one graph in every format of text and pickles, and times the ingest of each.
 
     python tools/bench/doors.py GNNSTORE DATA FOLDER [DOOR...]
 
 GNNSTORE is the binary, and DATA has ogbn_arxiv. FOLDER gets the files, some 2 GB, and the datasets.
-The standard library is enough. It prints Markdown: a line for each format, with its ratio to the
-first line of its table in bytes of input a second, the median of five pairs in turns. The 1,166,243 citations of 169,343 papers and
-their 40 classes are ogbn-arxiv's. Each paper has 16 random features, which its raw folder lacks. As
-a knowledge graph each citation is a triple, and its relation is the year of the citing paper. As a
-stream each citation is an event in the order of those years.
+The standard library is enough. It prints Markdown: a line for each format, with its bytes of input
+a second over those of the first line of its table, the median of five pairs in turns. The graph is
+ogbn-arxiv: 1,166,243 citations of 169,343 papers, which have 40 classes. Each paper has 16 random
+features. In the knowledge graph each citation is a triple, whose relation is the year of the citing
+paper. In the stream each citation is an event, in the order of those years.
 """
 
 import array
@@ -275,7 +275,7 @@ TABLES = {
 
 
 def written(door, d):
-    """Calls door in a process of its own, since the peak of a process begins with that of its parent."""
+    """Calls door in a new process, since a process starts with the peak memory of its parent."""
     pid = os.fork()
     if pid == 0:
         try:

@@ -47,7 +47,7 @@ func TestMPIJob(t *testing.T) {
 	memory := worker.Containers[0].Resources.Limits.Memory().Value()
 	asked, err := strconv.ParseInt(strings.TrimSuffix(command[slices.Index(command, "--memory")+1], "GiB"), 10, 64)
 	require.NoError(t, err)
-	require.Less(t, asked<<30, memory, "the process has more than --memory")
+	require.Less(t, asked<<30, memory, "the process takes more than --memory")
 	mounted := func(path string) bool {
 		for _, m := range worker.Containers[0].VolumeMounts {
 			if m.MountPath == path {
@@ -125,7 +125,7 @@ func TestCompose(t *testing.T) {
 	train := project.Services["train"]
 	memory, err := strconv.ParseInt(strings.TrimSuffix(train.Command[slices.Index(train.Command, "--memory")+1], "GiB"), 10, 64)
 	require.NoError(t, err)
-	require.Less(t, memory<<30, int64(train.MemLimit), "the process has more than --memory")
+	require.Less(t, memory<<30, int64(train.MemLimit), "the process takes more than --memory")
 	_, port, _ := strings.Cut(train.Command[slices.Index(train.Command, "--listen")+1], ":")
 	require.Contains(t, string(read(t, "monitor/prometheus.yml")), `"train:`+port+`"`)
 	require.Contains(t, string(read(t, "image/Dockerfile")), "USER 65532:")

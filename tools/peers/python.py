@@ -1,12 +1,11 @@
-"""Takes a dataset and a run to PyTorch Geometric, pandas and polars by tools/python, and compares.
+"""Compares datasets and runs read by tools/python with PyTorch Geometric, pandas and polars.
 
     gnnstore generate reddit graph.gnn --nodes 20k --edges 200k --undirected
     gnnstore train graph.gnn --run runs/graph --epochs 3 --hidden 32
     env/bin/python tools/peers/python.py graph.gnn runs/graph
 
-It needs the wheel of tools/python, torch, torch_geometric, pandas and polars. The loader needs
-pyg-lib or torch-sparse, too.
-It prints a line for each comparison, and exits 1 if one fails.
+It needs the wheel of tools/python, torch, torch_geometric, pandas and polars. The loader also
+needs pyg-lib or torch-sparse. It prints a line for each comparison, and exits 1 if one fails.
 """
 
 import sys

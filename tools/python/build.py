@@ -2,7 +2,7 @@
 
     python3 tools/python/build.py OUT                    # a wheel of this platform
     GOOS=darwin GOARCH=arm64 python3 tools/python/build.py OUT
-    python3 tools/python/build.py OUT --binary FILE      # with a binary that is there
+    python3 tools/python/build.py OUT --binary FILE      # with a binary that you built before
 
 It is also the backend of pyproject.toml, so that pip install tools/python does the same.
 """

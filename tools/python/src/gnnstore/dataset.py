@@ -213,7 +213,7 @@ class Nodes:
 
     @property
     def original(self):
-        """Your id of each stored node; of nodes that you know by texts, their row in the source."""
+        """Your id of each stored node. If ids are texts, its row in the source instead."""
         return self._ds._map(self._spec, "original")
 
     @property
@@ -233,7 +233,7 @@ class Nodes:
         return [found[v] for v in stored.tolist()]
 
     def find(self, ids):
-        """Returns the stored nodes that you know by these ids: numbers, or texts."""
+        """Returns the stored nodes with these ids of yours: numbers, or texts."""
         if self.has_names:
             wanted = set(ids)
             found = {text: v for v, text in self.each_id() if text in wanted}
@@ -298,10 +298,10 @@ class Relation:
 
     @property
     def offsets(self):
-        """Where the in-neighbours of each node begin, and one more.
+        """Where the in-neighbours of each node begin, and where the last ones end.
 
-        It is a map, but for relations that share sections: they list only nodes with
-        in-neighbours, so it is made in memory.
+        It is a map, or is made in memory for relations that share sections, since these list only
+        nodes with in-neighbours.
         """
         if self._shared is None:
             return self._ds._map(self._spec, "offsets")
@@ -409,10 +409,10 @@ class Table:
 
 
 class Label:
-    """A target of nodes: values has an entry for each.
+    """A label of nodes: values has an entry for each node.
 
-    It is a class (-1 missing), with numbers a number (NaN missing), or with multi a row of 0, 1 and
-    255 (missing).
+    An entry is a class (-1: missing). If numbers is true, it is a number (NaN: missing). If multi is
+    true, it is a row of 0, 1 and 255 (missing), with a column for each class.
     """
 
     def __init__(self, ds, spec):

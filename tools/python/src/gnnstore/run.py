@@ -15,7 +15,7 @@ DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", 
 
 
 class Run:
-    """A directory that train wrote, of a run that is at work or done. No link in it is followed."""
+    """The directory of a run, which may still be at work. No link in it is followed."""
 
     def __init__(self, path):
         self.path = os.path.abspath(os.fspath(path))
@@ -35,7 +35,7 @@ class Run:
 
     @property
     def result(self):
-        """What train --json printed, or None while the run has no end."""
+        """The result, as train --json prints it, or None before the run has ended."""
         return (
             self._json("result.json")
             if os.path.lexists(os.path.join(self.path, "result.json"))
@@ -44,7 +44,7 @@ class Run:
 
     @property
     def metrics(self):
-        """A dictionary an epoch, as far as the run is."""
+        """A dictionary for each epoch so far."""
         return self._lines("epoch")
 
     @property
@@ -105,7 +105,7 @@ class Run:
         return model(self, self.weights(which))
 
     def predict(self, out, dataset=None, progress=None, **options):
-        """Writes predictions to the file out by the binary, and reads them from it."""
+        """Has the binary write predictions to the file out, and reads them from it."""
         data = (
             [] if dataset is None else [dataset.path if isinstance(dataset, Dataset) else dataset]
         )
@@ -119,7 +119,7 @@ class Run:
         except OSError as err:
             if os.path.islink(path):
                 raise Error(f"{path}: it is a link, which no run has; it is not followed") from None
-            raise Error(f"{path}: {err.strerror}: it is no run, or has not come so far") from None
+            raise Error(f"{path}: {err.strerror}: it is no run, or has not written this yet") from None
 
     def _json(self, name):
         with self._open(name) as f:
