@@ -66,18 +66,21 @@ func (k *kept) each(relation string, file int, visit func(head, tail []byte) err
 }
 
 // keep loads the triples of a relation, unless they are in memory. It also loads the relations that
-// follow, as many as fit, since the builder reads relations in order. It returns false if a second
-// relation does not fit.
+// follow and fit, since the builder reads relations in order. It returns false if the relation does
+// not fit, or no other does.
 func (s *Source) keep(ctx context.Context, relation int) (bool, error) {
 	if s.kept != nil && s.kept.of[s.relations[relation]] != nil {
 		return true, nil
 	}
 	k := s.o.newKept()
+	if s.sizes[relation] > k.room { // others stay in memory
+		return false, nil
+	}
 	for i := relation; i < len(s.relations); i++ {
-		if k.bytes += s.sizes[i]; k.bytes > k.room {
-			break
+		if k.bytes+s.sizes[i] <= k.room {
+			k.bytes += s.sizes[i]
+			k.of[s.relations[i]] = &keptRelation{}
 		}
-		k.of[s.relations[i]] = &keptRelation{}
 	}
 	if len(k.of) < 2 {
 		return false, nil // holding one relation spares no reading
