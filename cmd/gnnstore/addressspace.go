@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io/fs"
-	"path/filepath"
 
 	"github.com/gnnstore/gnnstore/kernels"
 )
@@ -14,15 +12,7 @@ func mapDataset(path string, memory int64) error {
 	if _, _, limited := kernels.AddressSpace(); !limited {
 		return nil
 	}
-	mapped := int64(0)
-	_ = filepath.WalkDir(path, func(_ string, e fs.DirEntry, err error) error { // store.Open says what is wrong with it
-		if err == nil && e.Type().IsRegular() {
-			if info, err := e.Info(); err == nil {
-				mapped += info.Size()
-			}
-		}
-		return nil
-	})
+	mapped := bytesIn(path) // store.Open says what is wrong with it
 	what, orElse := fmt.Sprintf("%s has %s to map", path, size(mapped)), ""
 	if memory > 0 {
 		what, orElse = what+fmt.Sprintf(", and --memory is %s", size(memory)), lessMemory

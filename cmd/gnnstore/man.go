@@ -4,7 +4,6 @@ package main
 
 import (
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -26,8 +25,7 @@ func newMan() *cobra.Command {
 			}
 			root := cmd.Root()
 			root.DisableAutoGenTag = true
-			date := time.Unix(0, 0).UTC() // the same pages whenever they are written
-			return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "gnnstore " + version(), Manual: "gnnstore", Date: &date}, args[0])
+			return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "gnnstore " + version(), Manual: "gnnstore"}, args[0])
 		},
 	}
 }

@@ -175,16 +175,17 @@ func datasetOf(p *progress, dir *run.Dir, path string) (string, error) {
 		p.line("note: %s", withFlags(dir.Found()))
 	}
 	trained := dir.Record().Dataset
-	if err := stillThere(dir.Path(), trained, path); err != nil {
+	if err := stillThere("run "+dir.Path(), trained, path); err != nil {
 		return "", err
 	}
 	return cmp.Or(path, trained), nil
 }
 
-// stillThere refuses a run whose dataset has moved, unless the user gave its place.
-func stillThere(run, trained, given string) error {
+// stillThere refuses a run, or a file of its options, whose dataset has moved, unless the user gave
+// its place.
+func stillThere(about, trained, given string) error {
 	if _, err := os.Stat(trained); given == "" && errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("run %s: its dataset %s is no longer there; give its new place as DATASET", run, trained)
+		return fmt.Errorf("%s: its dataset %s is no longer there; give its new place as DATASET", about, trained)
 	}
 	return nil
 }

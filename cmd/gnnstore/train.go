@@ -482,7 +482,7 @@ func resumeTrain(cmd *cobra.Command, dataset string, o *trainOptions) error {
 	if ok && r.Covers(again.Options) {
 		return again.print(cmd.OutOrStdout(), r)
 	}
-	if err := stillThere(o.run, record.Dataset, dataset); err != nil {
+	if err := stillThere("run "+o.run, record.Dataset, dataset); err != nil {
 		return err
 	}
 	return runTrain(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), cmp.Or(dataset, record.Dataset), &again, openDir)

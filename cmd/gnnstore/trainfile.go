@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -201,8 +200,8 @@ func (file *optionsFile) checkDataset(stderr io.Writer, away bool) error {
 	if file.seal == "" || away {
 		return nil
 	}
-	if _, err := os.Stat(file.dataset); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: its dataset %s is no longer there; give its new place as DATASET", file.path, file.dataset)
+	if err := stillThere(file.path, file.dataset, ""); err != nil {
+		return err
 	}
 	ds, err := store.OpenOne(file.dataset)
 	if err != nil {
