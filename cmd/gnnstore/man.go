@@ -14,7 +14,8 @@ func init() { extraCommands = append(extraCommands, newMan) }
 // newMan returns a command that writes manual pages. The tag keeps the libraries that it needs out
 // of other builds.
 func newMan() *cobra.Command {
-	return &cobra.Command{
+	var markdown bool
+	cmd := &cobra.Command{
 		Use:    "man FOLDER",
 		Short:  "Write a manual page of each command into FOLDER",
 		Hidden: true,
@@ -25,7 +26,12 @@ func newMan() *cobra.Command {
 			}
 			root := cmd.Root()
 			root.DisableAutoGenTag = true
+			if markdown {
+				return doc.GenMarkdownTree(root, args[0])
+			}
 			return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "gnnstore " + version(), Manual: "gnnstore"}, args[0])
 		},
 	}
+	cmd.Flags().BoolVar(&markdown, "markdown", false, "write Markdown in place of pages for man")
+	return cmd
 }
