@@ -20,6 +20,7 @@ type generateOptions struct {
 	buildOptions
 	graph generate.Options
 	raw   bool
+	kind  string // the first argument
 }
 
 func newGenerate() *cobra.Command {
@@ -36,16 +37,18 @@ func newGenerate() *cobra.Command {
 			"options and seed give the same graph on every machine. KIND is one of\n  " + strings.Join(generate.Kinds(), ", ") + ".\n\n" +
 			"With --raw, the raw files of the benchmark are made. Degrees follow a power law, communities decide the labels, and\n" +
 			"features are weak alone and strong with neighbours; citations is no benchmark's shape, and the mean of the rows of three\n" +
-			"hops does not give its labels away; temporal and drift are streams of events; kg is a knowledge graph, of whose triples\n" +
+			"hops does not give its labels away; temporal and drift are streams of events; churn is tables with a schema, for ingest table; kg is a knowledge graph, of whose triples\n" +
 			"2 % are held out unless --edge-split says otherwise.\n\n" +
 			"Kinds, at --scale 1:\n" + strings.Join(about, "\n"),
 		Example: "  gnnstore generate papers100m papers.gnn --scale 0.01\n" +
 			"  gnnstore generate reddit small.gnn --nodes 20k --edges 1M --undirected\n" +
 			"  gnnstore generate mag240m mag.gnn --scale 0.001 --undirected --reverse --features mean\n" +
 			"  gnnstore generate kg kg.gnn --scale 0.01\n" +
+			"  gnnstore generate churn tables\n" +
 			"  gnnstore generate mag240m mag240m_kddcup2021 --raw --scale 0.001",
 		Args: exactArgs("KIND", "OUT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			o.kind = args[0]
 			wrong := given.Check(&generateOptions{buildOptions: defaultBuild(), graph: generate.Options{Scale: 1}})
 			o.complete(given.Given)
 			o.graph.Seed = o.Seed
@@ -55,7 +58,7 @@ func newGenerate() *cobra.Command {
 			if err := errors.Join(wrong, o.graph.Validate(args[0]), o.Validate(), o.checkRaw(args[0])); err != nil {
 				return misuse(err)
 			}
-			if o.raw {
+			if o.raw || generate.Tables(args[0]) {
 				return runGenerateRaw(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], args[1], o)
 			}
 			return runGenerate(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], args[1], o)
@@ -110,6 +113,9 @@ var generateTable = slices.Concat(setting.Table[generateOptions]{
 	{Key: "test",
 		In:   func(o *generateOptions) setting.Value { return setting.Float(&o.graph.Test) },
 		Help: "share of nodes to test on"},
+	{Key: "leak",
+		In:   func(o *generateOptions) setting.Value { return setting.Bool(&o.graph.Leak) },
+		Help: "of kind churn: a column that tells the label, which ingest refuses"},
 	{Key: "seed", Usual: true,
 		In:   func(o *generateOptions) setting.Value { return setting.Uint(&o.Seed) },
 		Help: "seed of the graph"},
@@ -126,8 +132,13 @@ var generateTable = slices.Concat(setting.Table[generateOptions]{
 
 // makesDataset is the set of calls that make a dataset.
 var makesDataset = &setting.Audience[generateOptions]{
-	Has: func(o *generateOptions) bool { return !o.raw },
-	Why: func(*generateOptions) string { return "it is for datasets, and {raw} writes raw files" },
+	Has: func(o *generateOptions) bool { return !o.raw && !generate.Tables(o.kind) },
+	Why: func(o *generateOptions) string {
+		if generate.Tables(o.kind) {
+			return "it is for datasets, and kind " + o.kind + " is tables; say it to gnnstore ingest table"
+		}
+		return "it is for datasets, and {raw} writes raw files"
+	},
 }
 
 // ofDatasets picks options that raw files do not have.

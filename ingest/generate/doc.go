@@ -88,12 +88,33 @@
 // while and moves on, so its last items tell more of the next than all of them. Kinds drift are
 // small, and harder: see drifting. They are made one behind the other, from the first.
 //
+// # Tables of customers
+//
+// Kind churn is no dataset but tables, with a schema that ingest table reads: users with columns of
+// their own, products, who bought what, and who knows whom. Users leave by chance. The logit of the
+// probability is a sum of
+//
+//	0.6
+//	own - 0.5
+//	-1.1·ln(1 + purchases)
+//	10·(r - 0.12)
+//	1.2·(m - 0.5)
+//
+// own is 0.9 if the plan is basic and -0.6 if it is pro, plus 0.35·tickets, less 0.5·ln(1 + tenure
+// in years), plus 0.5 for ages below 30, plus -0.5 to 0.5 by country. r is the mean share of
+// returns of the products bought, and m the mean of own over the users that the user knows. The
+// last two terms are 0 without purchases and acquaintances.
+//
+// A model of a user's own columns and counts of edges can learn the first three, and a network all.
+// truth.csv has the probability, which the schema does not read. Leak adds a column to users that
+// tells the label.
+//
 // # Reproducible
 //
 // Every draw hashes the seed and the number of the edge, node or column, so any part can be made
 // without the others, by any number of goroutines. Only additions, multiplications, divisions and
 // square roots decide about edges, rounded one by one, so that a seed gives the same graph on every
-// machine. Kinds drift take powers and logarithms as well.
+// machine. Kinds drift and churn take powers and logarithms as well.
 //
 // # Why not
 //

@@ -33,6 +33,7 @@ const (
 	forGrowth
 	forInOrder
 	forOutOrder
+	forChurn
 )
 
 // key begins the draws of a purpose for the which-th thing of it; draw k of them is mix(key +

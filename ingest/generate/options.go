@@ -24,6 +24,7 @@ type Options struct {
 	// Shares of the nodes that can be labelled. Default: the kind's, when all three are 0; the rest
 	// has no label.
 	Train, Valid, Test float64
+	Leak               bool // of kind churn: users have a column that tells their label
 }
 
 const (
@@ -52,6 +53,7 @@ type kind struct {
 	leaves    leaves
 	stream    bool // of events, in its only relation
 	drifts    bool // a stream whose users change what they like: see drifting
+	tables    bool // tables, and never a dataset: see churnTables
 }
 
 type typeShape struct {
@@ -130,6 +132,13 @@ var kinds = map[string]kind{
 		dim:       172, classes: 10, parts: [3]int64{110_232, 23_621, 23_621}, split: "time",
 		homophily: 0.6, signal: 1.5, stream: true,
 	},
+	churn: {
+		about:     "tables of 20 k users and 1 k products, whose users leave with a known probability: see truth.csv",
+		name:      "churn",
+		types:     []typeShape{{"user", 20_000}, {"product", 1_000}},
+		relations: []relationShape{{"user", "buys", "product", 160_000, 50, 50, 0}, {"user", "knows", "user", 60_000, 50, 50, 0}},
+		dim:       1, classes: 2, parts: [3]int64{12_000, 4_000, 4_000}, split: "part", tables: true,
+	},
 	"drift-s": driftKind("20 k events of 150 users and 60 items in 4 groups", 20_000, 150, 60, 4, 8),
 	"drift-m": driftKind("40 k events of 300 users and 120 items in 6 groups", 40_000, 300, 120, 6, 12),
 	"drift-l": driftKind("100 k events of 6,000 users and 1,000 items in 8 groups", 100_000, 6_000, 1_000, 8, 12),
@@ -177,6 +186,9 @@ func About(name string) string { return kinds[name].about }
 
 // Raw reports whether a kind can become raw files.
 func Raw(name string) bool { return name != triples && !kinds[name].drifts }
+
+// Tables reports whether a kind becomes tables with a schema, and no dataset.
+func Tables(name string) bool { return kinds[name].tables }
 
 // shape is a kind as the options change it: sizes are final.
 type shape struct {
@@ -262,6 +274,12 @@ func (o *Options) shape(name string) (*shape, error) {
 	s.share(fullNodes, fullEdges, bad)
 	if k.triples && (o.Dim != 0 || o.Signal != 0 || o.Train != 0 || o.Valid != 0 || o.Test != 0) {
 		bad("{dim}, {signal}, {train}, {valid} and {test}: entities of kind %s have no features and labels; leave them out", name)
+	}
+	if k.tables && (o.Dim != 0 || o.Classes != 0 || o.Signal != 0 || o.Homophily != 0) {
+		bad("{dim}, {classes}, {signal} and {homophily}: kind %s has columns and classes of its own; leave them out", name)
+	}
+	if o.Leak && !k.tables {
+		bad("{leak}: it is for kind %s; leave it out", churn)
 	}
 	if k.drifts && (o.Homophily != 0 || o.Train != 0 || o.Valid != 0 || o.Test != 0) {
 		bad("{homophily}, {train}, {valid} and {test}: kind %s has none, and is split by {split} time:a/b/c; leave them out", name)

@@ -33,9 +33,10 @@ type RawReport struct {
 }
 
 // WriteRaw writes a kind of graph as raw files, in the folder layout of the public dataset that it
-// is named after. The folder must not exist; it is whole or absent: until it is whole, the work is
-// in out.partial, and a .partial that a killed call left is replaced. It asks for the space first.
-// progress, which may be nil, is called some ten times a second.
+// is named after, or as tables with a schema where [Tables] reports so. The folder must not exist;
+// it is whole or absent: until it is whole, the work is in out.partial, and a .partial that a
+// killed call left is replaced. It asks for the space first. progress, which may be nil, is called
+// some ten times a second.
 func WriteRaw(ctx context.Context, kind, out string, o Options, progress func(ingest.Progress)) (_ *RawReport, err error) {
 	start := time.Now()
 	s, err := o.shape(kind)
@@ -51,7 +52,7 @@ func WriteRaw(ctx context.Context, kind, out string, o Options, progress func(in
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	w := &rawWriter{g: newSource(s), root: out + ".partial", progress: progress}
+	w := &rawWriter{g: newSource(s), root: out + ".partial", edges: s.edges, progress: progress}
 	if err := w.checkSpace(out); err != nil {
 		return nil, err
 	}
@@ -72,7 +73,7 @@ func WriteRaw(ctx context.Context, kind, out string, o Options, progress func(in
 	if err := w.publish(out); err != nil {
 		return nil, err
 	}
-	return &RawReport{Kind: kind, Path: out, Nodes: s.nodes, Edges: s.edges, Files: w.files, Bytes: w.bytes, Seconds: time.Since(start).Seconds()}, nil
+	return &RawReport{Kind: kind, Path: out, Nodes: s.nodes, Edges: w.edges, Files: w.files, Bytes: w.bytes, Seconds: time.Since(start).Seconds()}, nil
 }
 
 // layout is one way to lay a graph out in files.
@@ -88,6 +89,8 @@ func (w *rawWriter) layout() layout {
 		return ogbBinary{w}
 	case "mag240m":
 		return lsc{w}
+	case churn:
+		return newChurn(w)
 	case temporal:
 		return tgl{w, newEvents(w.g)}
 	}
@@ -98,6 +101,7 @@ func (w *rawWriter) layout() layout {
 type rawWriter struct {
 	g          *Source
 	root       string
+	edges      int64
 	files      int
 	bytes      int64
 	progress   func(ingest.Progress)

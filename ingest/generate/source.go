@@ -32,6 +32,9 @@ func Open(kind string, o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.tables {
+		return nil, fmt.Errorf("kind %s is tables, which WriteRaw writes and ingest table reads", kind)
+	}
 	return newSource(s), nil
 }
 
@@ -87,6 +90,9 @@ func (s *shape) identity() string {
 		s.homophily, s.signal, s.parts)
 	if s.span != eventSpan {
 		text += fmt.Sprintf(" span %v", s.span)
+	}
+	if s.options.Leak {
+		text += " leak"
 	}
 	for _, t := range s.types {
 		text += fmt.Sprintf(" %s %d", t.name, t.nodes)

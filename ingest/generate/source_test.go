@@ -61,7 +61,7 @@ func TestFullShape(t *testing.T) {
 		require.Equal(t, want.classes, g.schema.Labels[0].Classes)
 		require.Equal(t, want.parts, g.shape.parts)
 	}
-	require.Equal(t, []string{"citations", "drift-l", "drift-m", "drift-s", "kg", "mag240m", "papers100m", "products", "reddit", "temporal"}, Kinds())
+	require.Equal(t, []string{"churn", "citations", "drift-l", "drift-m", "drift-s", "kg", "mag240m", "papers100m", "products", "reddit", "temporal"}, Kinds())
 }
 
 // TestAnySize: the graph has the sizes that were asked for, whatever they were.
@@ -203,7 +203,7 @@ func TestRefuses(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{"twitter", Options{}, `unknown kind "twitter"; there are citations, drift-l, drift-m, drift-s, kg, mag240m, papers100m, products, reddit, temporal`},
+		{"twitter", Options{}, `unknown kind "twitter"; there are churn, citations, drift-l, drift-m, drift-s, kg, mag240m, papers100m, products, reddit, temporal`},
 		{"reddit", Options{Scale: -1}, "{scale} -1: it multiplies nodes and edges, so it is above 0, as in 0.01"},
 		{"reddit", Options{Scale: math.NaN(), Dim: -3}, "{scale} NaN: it multiplies nodes and edges, so it is above 0, as in 0.01\n{dim} -3: want 1 to 16384"},
 		{"reddit", Options{Nodes: -5, Edges: -5}, "{nodes} -5: a number from 1 on is wanted\n{edges} -5: a number from 1 on is wanted"},
