@@ -112,9 +112,13 @@ func TestTopicsNameFlags(t *testing.T) {
 }
 
 // TestTopicsExamples runs the first commands of each topic in an empty directory, one after the
-// other: the lines of code that begin with "$ gnnstore".
+// other: the lines of code that begin with "$ gnnstore". Tutorials are left to tools/ci, whose
+// transcripts run all their commands and compare what they print.
 func TestTopicsExamples(t *testing.T) {
 	for name, text := range topicTexts(t) {
+		if strings.HasPrefix(name, "tutorial-") {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			commands := 0

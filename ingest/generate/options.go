@@ -117,8 +117,8 @@ var kinds = map[string]kind{
 		homophily: 0.7, signal: 1.5, traits: true, leaves: leaves{none: 0.15, one: 0.3},
 	},
 	triples: {
-		about: "a knowledge graph: 10 M entities, 100 M triples of 16 relations, each of which joins a community to another; no features, " +
-			"labels and raw files",
+		about: "a knowledge graph: 10 M entities, 100 M triples of 16 relations, each of which joins a community to another; no features " +
+			"and labels",
 		name:      "kg",
 		types:     []typeShape{{"entity", 10_000_000}},
 		relations: tripleRelations(),
@@ -185,7 +185,7 @@ func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 func About(name string) string { return kinds[name].about }
 
 // Raw reports whether a kind can become raw files.
-func Raw(name string) bool { return name != triples && !kinds[name].drifts }
+func Raw(name string) bool { return !kinds[name].drifts }
 
 // Tables reports whether a kind becomes tables with a schema, and no dataset.
 func Tables(name string) bool { return kinds[name].tables }

@@ -93,6 +93,8 @@ func (w *rawWriter) layout() layout {
 		return newChurn(w)
 	case temporal:
 		return tgl{w, newEvents(w.g)}
+	case triples:
+		return kgText{w}
 	}
 	return ogbText{w}
 }

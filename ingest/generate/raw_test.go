@@ -4,12 +4,14 @@ import (
 	"archive/zip"
 	"context"
 	"encoding/csv"
+	"fmt"
 	"io"
 	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
@@ -249,6 +251,31 @@ func TestMAG240M(t *testing.T) {
 	}
 	require.Empty(t, got["test-dev"])
 	require.Empty(t, got["test-challenge"])
+}
+
+// TestRawTriples: three files have each triple of the graph once.
+func TestRawTriples(t *testing.T) {
+	o := Options{Nodes: 300, Edges: 4000, Seed: 3}
+	dir, files := writeRaw(t, "kg", "kg", o)
+	require.ElementsMatch(t, []string{"train.txt", "valid.txt", "test.txt"}, files)
+	s := open(t, "kg", o)
+	graph := read(t, s)
+	var want, got []string
+	for i, r := range s.schema.Relations {
+		for k, src := range graph.Edges[i].Src {
+			want = append(want, fmt.Sprintf("e%d\t%s\te%d", src, r.Name, graph.Edges[i].Dst[k]))
+		}
+	}
+	for _, part := range []string{"train", "valid", "test"} {
+		text, err := os.ReadFile(filepath.Join(dir, part+".txt"))
+		require.NoError(t, err)
+		lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+		if part != "train" {
+			require.InDelta(t, kgHeldOut*4000, len(lines), 60) // 4 deviations
+		}
+		got = append(got, lines...)
+	}
+	require.ElementsMatch(t, want, got)
 }
 
 // TestTGL: events in order of time, features in the order of events.

@@ -11,6 +11,7 @@
 //	go run ./tools/ci memory                                        training keeps to --memory, held to 110 % of it
 //	go run ./tools/ci streams                                       no setting and no kill changes a run on a stream
 //	go run ./tools/ci workers        four workers end alike in any processes, by both MPIs
+//	go run ./tools/ci transcripts    the tutorials' commands print what the tutorials show
 //	go run ./tools/ci spills -dataset FILE.gnn                      no spill changes a run of some ten million nodes; by hand
 //	go run ./tools/ci counts|same|crash|nospace|readonly -data DIR  what the built gnnstore does with real data
 package main
@@ -27,22 +28,23 @@ import (
 )
 
 var commands = map[string]func(ctx context.Context, args []string) error{
-	"tests":    runTests,
-	"skipped":  runSkipped,
-	"demo":     runDemo,
-	"pairs":    pairs,
-	"static":   runStatic,
-	"counts":   withArxiv(counts),
-	"same":     withArxiv(same),
-	"crash":    withArxiv(crash),
-	"flips":    withBinary(flips),
-	"memory":   withBinary(memory),
-	"record":   withBinary(record),
-	"streams":  withBinary(streams),
-	"workers":  withBinary(workers),
-	"spills":   withBinary(spills),
-	"nospace":  withArxiv(noSpace),
-	"readonly": withArxiv(readOnly),
+	"tests":       runTests,
+	"skipped":     runSkipped,
+	"demo":        runDemo,
+	"pairs":       pairs,
+	"static":      runStatic,
+	"counts":      withArxiv(counts),
+	"same":        withArxiv(same),
+	"crash":       withArxiv(crash),
+	"flips":       withBinary(flips),
+	"memory":      withBinary(memory),
+	"record":      withBinary(record),
+	"streams":     withBinary(streams),
+	"workers":     withBinary(workers),
+	"transcripts": withBinary(transcripts),
+	"spills":      withBinary(spills),
+	"nospace":     withArxiv(noSpace),
+	"readonly":    withArxiv(readOnly),
 }
 
 func main() {
