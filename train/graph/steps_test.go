@@ -162,11 +162,13 @@ func TestCountersAreNotExchanged(t *testing.T) {
 	o.Cache = cachetier.Options{}
 	for _, e := range trained(t, ds, o).Epochs {
 		require.Zero(t, e.HitRate, "every row is read")
+		require.Zero(t, e.HostRows)
 		require.GreaterOrEqual(t, e.DiskBytes, e.InputRows)
 	}
 	o.Cache = cachetier.Options{HostBytes: 1 << 30}
 	for _, e := range trained(t, ds, o).Epochs {
 		require.Equal(t, 1.0, e.HitRate, "none is")
+		require.Equal(t, e.InputRows, e.HostRows+e.DeviceRows)
 		require.Zero(t, e.DiskBytes)
 	}
 }

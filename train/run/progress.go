@@ -30,6 +30,9 @@ type Partial struct {
 	InputRows int64   `json:"input_rows"`
 	DiskRows  int64   `json:"disk_rows"`
 	DiskBytes int64   `json:"disk_bytes"`
+	// DeviceRows and HostRows are as in Epoch.
+	DeviceRows int64 `json:"device_rows,omitempty"`
+	HostRows   int64 `json:"host_rows,omitempty"`
 }
 
 // Count adds a step that read what the tiers did since before.
@@ -39,6 +42,8 @@ func (p *Partial) Count(a step.Tally, read cachetier.Stats) {
 	p.InputRows += read.InputRows
 	p.DiskRows += read.Disk.Rows
 	p.DiskBytes += read.Disk.BytesRead
+	p.DeviceRows += read.Tiers.Device.RowsHit
+	p.HostRows += read.Tiers.Host.RowsHit
 }
 
 // Rest returns the step before which the run pauses next: the end of an epoch of this many steps,
@@ -61,6 +66,7 @@ func (p *Partial) Epoch(n int, kind metric.Kind, trained float64, limiting strin
 	e := Epoch{
 		Metric: kind, Epoch: n, Steps: p.Steps, Seconds: p.Seconds, Loss: p.Mean(), TrainAcc: trained,
 		InputRows: p.InputRows, DiskBytes: p.DiskBytes, LimitingStage: limiting,
+		DeviceRows: p.DeviceRows, HostRows: p.HostRows,
 	}
 	if p.InputRows > 0 {
 		e.HitRate = 1 - float64(p.DiskRows)/float64(p.InputRows)

@@ -130,6 +130,10 @@ type Epoch struct {
 	InputRows int64    `json:"input_rows"`
 	DiskBytes int64    `json:"disk_bytes"`
 	HitRate   float64  `json:"hit_rate"` // rows that no disk read was needed for
+	// DeviceRows and HostRows count the input rows that these tiers served; the disk served the
+	// others. Both are absent in runs of earlier versions.
+	DeviceRows int64 `json:"device_rows,omitempty"`
+	HostRows   int64 `json:"host_rows,omitempty"`
 	// LimitingStage is the stage that the epoch waited for.
 	LimitingStage string `json:"limiting_stage"`
 }
