@@ -105,7 +105,8 @@
 //	graph -> tape, metric, checkpoint, trace, dist, cachetier, kernels, store
 //	stream -> run, tiers, temporal, pipeline, plan, step, model, metric, checkpoint, sample
 //	stream -> cachetier, kernels, store
-//	live -> run, train, pipeline, cachetier, kernels, store
+//	page -> kernels
+//	live -> run, train, page, metric, pipeline, cachetier, kernels, store
 //	trace -> data, history, sample, cachetier, kernels, store
 //	train -> all of them
 //

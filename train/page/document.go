@@ -1,0 +1,285 @@
+// Package page writes charts and tables as one HTML page that needs nothing else: no network, no
+// other file. Its texts may come from strangers, and are shown as text.
+//
+// A [Document] has facts, sections, charts and tables, and knows nothing of runs or datasets.
+// Packages live and trace, and the command inspect, make documents of what they know.
+// [Document.Write] writes a page. Lines are laid out in Go, as SVG: the page has no other drawing
+// code. A script of some hundred lines shows the values below a cursor, which the mouse and the
+// arrow keys move, and brings a served page up to date. Without the script the page can be read and
+// printed.
+//
+// # Size
+//
+// A page stays below [MaxBytes] whatever the document has: long series are thinned so that their
+// lowest and highest values stay, and long texts and tables are cut, which the page says.
+//
+// # Why not
+//
+// A library of charts: the small ones draw on a canvas, which has no text for screen readers and
+// prints badly; the others are several times as large as this page.
+package page
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"html/template"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// MaxBytes is the largest size of a page.
+const MaxBytes = 100 << 10
+
+// Document is the content of a page.
+type Document struct {
+	Kind   string // a word or two above the title: "training run"
+	Title  string
+	Status string // a word beside the title; empty: none
+	Tone   Tone   // of Status
+	Lead   string // a line below the title
+	// Poll is the time after which a served page asks for its next state; 0: it stays as it is.
+	Poll     time.Duration
+	Facts    []Fact
+	Sections []Section
+	// Made is the time that the page shows.
+	Made time.Time
+}
+
+// Tone colours a status.
+type Tone string
+
+// The tones. Their words are classes of the style sheet.
+const (
+	Plain  Tone = ""
+	Active Tone = "active" // something is under way
+	Good   Tone = "good"
+	Bad    Tone = "bad"
+)
+
+// Fact is a figure at the top of the page.
+type Fact struct{ Name, Value, Note string }
+
+// Section is a part of a page below a heading.
+type Section struct {
+	// Name is the identifier of the section in the page: letters and dashes.
+	Name   string
+	Title  string
+	Text   string   // a paragraph; may be empty
+	Points []string // sentences, such as advice; may be empty
+	Charts []Chart
+	Tables []Table
+}
+
+// Table has rows of cells below a head.
+type Table struct {
+	Title string
+	Note  string
+	// Folded tables are closed until somebody opens them.
+	Folded bool
+	Head   []Column
+	Rows   [][]Cell
+}
+
+// Column heads the cells of a table.
+type Column struct {
+	Name   string
+	Number bool // its cells are aligned at the right
+}
+
+// Columns returns columns by their names. A name that begins with "#" is of numbers.
+func Columns(names ...string) (all []Column) {
+	for _, name := range names {
+		text, number := strings.CutPrefix(name, "#")
+		all = append(all, Column{text, number})
+	}
+	return all
+}
+
+// Cell is a cell of a table.
+type Cell struct {
+	Text string
+	// Bar draws a share from 0 to 1 before the text; nil: none.
+	Bar *float64
+	// Series colours a cell like the nth series of charts, from 1; 0: it has no colour.
+	Series int
+	Strong bool
+}
+
+// Class returns the classes of the colour.
+func (c Cell) Class() string { return seriesClass(c.Series - 1) }
+
+// Cells returns a row of plain cells.
+func Cells(texts ...string) (row []Cell) {
+	for _, t := range texts {
+		row = append(row, Cell{Text: t})
+	}
+	return row
+}
+
+//go:embed page.html
+var layout string
+
+//go:embed page.css
+var style string
+
+//go:embed page.js
+var script string
+
+// Bounds of a page: texts, rows of a table, and numbers of all charts together.
+const (
+	maxText   = 400 // runes
+	maxRows   = 200
+	maxPoints = 2400
+
+	manyPoints = 4000 // of a series before they are joined
+)
+
+var pages = template.Must(template.New("page").Funcs(template.FuncMap{
+	"share": func(v *float64) int { return int(1000*min(max(finite(*v), 0), 1) + 0.5) },
+}).Parse(layout))
+
+// Policy returns the Content-Security-Policy of pages. A served page may ask its own server.
+func Policy(served bool) string {
+	connect, frames := "'none'", ""
+	if served {
+		connect, frames = "'self'", "; frame-ancestors 'none'" // which a meta element cannot say
+	}
+	return "default-src 'none'; script-src '" + hash(script) + "'; style-src '" + hash(style) + "'; img-src data:; " +
+		"connect-src " + connect + "; base-uri 'none'; form-action 'none'" + frames
+}
+
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// view has the fields and methods that the template uses.
+type view struct {
+	*Document
+	Policy   string
+	Style    template.CSS
+	Script   template.JS
+	Sections []sectionView
+	runes    int // of a text
+}
+
+// PollMS is the time after which the page asks again, in milliseconds.
+func (v view) PollMS() int64 { return v.Poll.Milliseconds() }
+
+// Text returns a text that a page can show: invisible characters, which may turn the direction of
+// what follows, become question marks, and the end of a long text is left out.
+func (v view) Text(text string) string { return cut(text, v.runes) }
+
+type sectionView struct {
+	Section
+	Charts []drawn
+	Tables []tableView
+}
+
+type tableView struct {
+	Table
+	ID   string
+	Left int // rows that are not shown
+}
+
+// Write writes the page.
+func (d *Document) Write(w io.Writer) error {
+	text, err := d.Page()
+	if err == nil {
+		_, err = w.Write(text)
+	}
+	return err
+}
+
+// Page returns the page. If it is larger than MaxBytes, it is made again with fewer points, rows
+// and letters.
+func (d *Document) Page() (text []byte, err error) {
+	d = d.thinned()
+	for points, rows, runes := maxPoints, maxRows, maxText; ; points, rows, runes = points/2, max(rows/2, 4), runes/2 {
+		if text, err = d.page(points, rows, runes); err != nil || len(text) <= MaxBytes || runes < 8 {
+			return text, err
+		}
+	}
+}
+
+// thinned returns d with series of thousands of points at most.
+func (d *Document) thinned() *Document {
+	thin := *d
+	thin.Sections = slices.Clone(d.Sections)
+	for i := range thin.Sections {
+		s := &thin.Sections[i]
+		s.Charts = slices.Clone(s.Charts)
+		for k := range s.Charts {
+			c := &s.Charts[k]
+			c.Series = slices.Clone(c.Series)
+			for n := range c.Series {
+				c.points = max(c.points, len(c.Series[n].X))
+				c.Series[n] = c.Series[n].thinned(manyPoints)
+			}
+		}
+	}
+	return &thin
+}
+
+// page returns the page with at most so many points in its charts, rows in a table and runes in a
+// text.
+func (d *Document) page(points, rows, runes int) ([]byte, error) {
+	series := 0
+	for _, s := range d.Sections {
+		for _, c := range s.Charts {
+			series += len(c.Series)
+		}
+	}
+	v := view{Document: d, Policy: Policy(d.Poll > 0), Style: template.CSS(style), Script: template.JS(script),
+		runes: runes}
+	for _, s := range d.Sections {
+		sv := sectionView{Section: s}
+		for i, c := range s.Charts {
+			each := min(max(points/max(series, 1), 4), 240)
+			sv.Charts = append(sv.Charts, c.draw(s.Name+"-"+suffix(i), each))
+		}
+		for i, t := range s.Tables {
+			tv := tableView{Table: t, ID: s.Name + "-table-" + suffix(i)}
+			if n := len(t.Rows); n > rows {
+				tv.Left, tv.Rows = n-rows, t.Rows[:rows]
+			}
+			sv.Tables = append(sv.Tables, tv)
+		}
+		v.Sections = append(v.Sections, sv)
+	}
+	var b bytes.Buffer
+	if err := pages.Execute(&b, v); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// suffix names the nth thing of a section.
+func suffix(n int) string {
+	name := ""
+	for ; n >= 26; n = n/26 - 1 {
+		name = string(rune('a'+n%26)) + name
+	}
+	return string(rune('a'+n)) + name
+}
+
+// cut is described at view.Text.
+func cut(text string, runes int) string {
+	var b strings.Builder
+	for _, c := range text {
+		if runes--; runes < 0 {
+			b.WriteRune('…')
+			break
+		}
+		if unicode.IsControl(c) || unicode.In(c, unicode.Bidi_Control, unicode.Zl, unicode.Zp) {
+			c = '?'
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}
