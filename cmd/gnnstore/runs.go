@@ -173,7 +173,7 @@ func readListed(path string) *listedRun {
 	l := &listedRun{Run: path, Options: map[string]string{}}
 	r, err := run.Read(path)
 	if err != nil {
-		l.Status, l.Error = "unreadable", withFlags(oneLine(err))
+		l.Status, l.Error = unreadable, withFlags(oneLine(err))
 		return l
 	}
 	r = resultWithFlags(r)

@@ -85,11 +85,28 @@ func TestRuns(t *testing.T) {
 	require.Regexp(t, `over 2 seeds of graph.gnn: valid [0-9.]+ ± [0-9.]+ %, test [0-9.]+ ± [0-9.]+ %: --hidden 16\n`, out)
 	require.NotContains(t, out, "\x1b")
 
+	code, out, stderr = gnnstore(t, "stats", "runs", "runs/a", "--html", "all.html")
+	require.Zero(t, code, stderr)
+	require.Equal(t, "all.html\n", out)
+	page, err := os.ReadFile("all.html")
+	require.NoError(t, err)
+	require.Contains(t, string(page), "<h1>6 runs</h1>")
+	require.Contains(t, string(page), "<svg class=\"swatch c5\"")
+	require.Contains(t, string(page), "x?[1m</th>")
+	require.Contains(t, string(page), "unreadable: ")
+
 	for want, args := range map[string][]string{
-		"there are no runs in it; gnnstore train DATASET makes one": {"runs", "runs/empty"},
-		"name a run, or a directory of runs":                        {"runs", "nowhere"},
-		"--sort best: there are run, seconds, test, valid":          {"runs", "--sort", "best"},
-		"--json and --csv: choose one of them":                      {"runs", "--json", "--csv"},
+		"--html all.html: it exists already; choose another name, or remove it":       {"stats", "runs/a", "--html", "all.html"},
+		"--html all.svg: the page is HTML; end its name in .html":                     {"stats", "runs/a", "--html", "all.svg"},
+		"--html nowhere: no such directory; make it first":                            {"stats", "runs/a", "--html", "nowhere/all.html"},
+		"--html: it goes without --watch and --json":                                  {"stats", "runs/a", "--html", "b.html", "--json"},
+		"--worker 1: it goes with one run":                                            {"stats", "runs", "--html", "b.html", "--worker", "1"},
+		"open nowhere: no such file or directory; name a run, or a directory of runs": {"stats", "nowhere", "--html", "b.html"},
+		"\"runs/b\" is one argument too many; --html shows several runs":              {"stats", "runs/a", "runs/b"},
+		"there are no runs in it; gnnstore train DATASET makes one":                   {"runs", "runs/empty"},
+		"name a run, or a directory of runs":                                          {"runs", "nowhere"},
+		"--sort best: there are run, seconds, test, valid":                            {"runs", "--sort", "best"},
+		"--json and --csv: choose one of them":                                        {"runs", "--json", "--csv"},
 	} {
 		code, _, stderr := gnnstore(t, args...)
 		require.NotZero(t, code)

@@ -22,7 +22,9 @@ import (
 
 // statsOptions has the run whose statistics are shown, and the form.
 type statsOptions struct {
-	run, addr   string // either
+	run, addr   string   // either
+	runs        []string // instead, for a page: runs, and directories of runs
+	html        string   // the file of a page; empty: none
 	watch, json bool
 	every       time.Duration
 	worker      int
@@ -31,18 +33,27 @@ type statsOptions struct {
 func newStats() *cobra.Command {
 	o := statsOptions{every: time.Second}
 	cmd := &cobra.Command{
-		Use:   "stats RUN",
+		Use:   "stats RUN...",
 		Short: "Show what each tier of a run does, live or afterwards",
 		Long: "Show what each tier of a run does, which stage the others wait for, and what to change. A training that is\n" +
 			"under way is asked itself, through the socket in its run directory or, with --addr instead of RUN, over HTTP\n" +
 			"(train --listen). Of one that cannot be asked, and of one that died, it is what was on record at the last step\n" +
-			"or epoch (train --log-every). --watch ends when the run does.",
+			"or epoch (train --log-every). --watch ends when the run does.\n\n" +
+			"--html writes a page of charts: losses and the metric by epoch, tiers, stages, advice and options. It shows several\n" +
+			"runs side by side. A directory of runs, as train --seeds makes, stands for all runs in it.",
 		Example: "  gnnstore stats runs/arxiv-1\n" +
 			"  gnnstore stats runs/arxiv-1 --watch\n" +
+			"  gnnstore stats runs/arxiv-1 runs/arxiv-2 --html runs.html\n" +
 			"  gnnstore stats --addr :8080 --watch --json",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.addr != "" {
 				return exactArgs()(cmd, args)
+			}
+			if len(args) > 1 && o.html != "" {
+				return nil
+			}
+			if len(args) > 1 {
+				return misuse(fmt.Errorf("%q is one argument too many; --html shows several runs", args[1]))
 			}
 			return exactArgs("RUN")(cmd, args)
 		},
@@ -59,6 +70,10 @@ func newStats() *cobra.Command {
 			if o.worker < 0 || o.worker > 0 && o.addr != "" {
 				return misuse(fmt.Errorf("--worker %d: give the number of a worker, 0 or more, and no --addr", o.worker))
 			}
+			if o.html != "" {
+				o.runs = args
+				return htmlStats(cmd.Context(), cmd.OutOrStdout(), o)
+			}
 			if o.worker > 0 {
 				o.run = run.WorkerDir(o.run, o.worker)
 			}
@@ -71,6 +86,7 @@ func newStats() *cobra.Command {
 	cmd.Flags().DurationVar(&o.every, "interval", o.every, "how often --watch shows it")
 	cmd.Flags().IntVar(&o.worker, "worker", 0, "show this worker of a run by several, on the machine that it runs on")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print as JSON; with --watch, a line each time")
+	cmd.Flags().StringVar(&o.html, "html", "", htmlHelp("one run, or several side by side,"))
 	return cmd
 }
 
