@@ -25,6 +25,7 @@ type statsOptions struct {
 	run, addr   string   // either
 	runs        []string // instead, for a page: runs, and directories of runs
 	html        string   // the file of a page; empty: none
+	listen      string   // the address to serve the page at; empty: none
 	watch, json bool
 	every       time.Duration
 	worker      int
@@ -40,20 +41,22 @@ func newStats() *cobra.Command {
 			"(train --listen). Of one that cannot be asked, and of one that died, it is what was on record at the last step\n" +
 			"or epoch (train --log-every). --watch ends when the run does.\n\n" +
 			"--html writes a page of charts: losses and the metric by epoch, tiers, stages, advice and options. It shows several\n" +
-			"runs side by side. A directory of runs, as train --seeds makes, stands for all runs in it.",
+			"runs side by side. A directory of runs, as train --seeds makes, stands for all runs in it. --listen serves the page\n" +
+			"at http://HOST:PORT/ until Ctrl-C, and keeps it up to date. train --listen serves the page of its run there.",
 		Example: "  gnnstore stats runs/arxiv-1\n" +
 			"  gnnstore stats runs/arxiv-1 --watch\n" +
 			"  gnnstore stats runs/arxiv-1 runs/arxiv-2 --html runs.html\n" +
+			"  gnnstore stats runs --listen :8080\n" +
 			"  gnnstore stats --addr :8080 --watch --json",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.addr != "" {
 				return exactArgs()(cmd, args)
 			}
-			if len(args) > 1 && o.html != "" {
+			switch several := o.html != "" || o.listen != ""; {
+			case len(args) > 1 && several:
 				return nil
-			}
-			if len(args) > 1 {
-				return misuse(fmt.Errorf("%q is one argument too many; --html shows several runs", args[1]))
+			case len(args) > 1:
+				return misuse(fmt.Errorf("%q is one argument too many; --html and --listen show several runs", args[1]))
 			}
 			return exactArgs("RUN")(cmd, args)
 		},
@@ -70,9 +73,8 @@ func newStats() *cobra.Command {
 			if o.worker < 0 || o.worker > 0 && o.addr != "" {
 				return misuse(fmt.Errorf("--worker %d: give the number of a worker, 0 or more, and no --addr", o.worker))
 			}
-			if o.html != "" {
-				o.runs = args
-				return htmlStats(cmd.Context(), cmd.OutOrStdout(), o)
+			if o.runs = args; o.html != "" || o.listen != "" {
+				return pageStats(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), o)
 			}
 			if o.worker > 0 {
 				o.run = run.WorkerDir(o.run, o.worker)
@@ -87,6 +89,7 @@ func newStats() *cobra.Command {
 	cmd.Flags().IntVar(&o.worker, "worker", 0, "show this worker of a run by several, on the machine that it runs on")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print as JSON; with --watch, a line each time")
 	cmd.Flags().StringVar(&o.html, "html", "", htmlHelp("one run, or several side by side,"))
+	cmd.Flags().StringVar(&o.listen, "listen", "", "serve this page at HOST:PORT until Ctrl-C; without HOST to this machine alone")
 	return cmd
 }
 

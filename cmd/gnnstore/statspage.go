@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/gnnstore/gnnstore/train/live"
 	"github.com/gnnstore/gnnstore/train/run"
@@ -14,10 +16,15 @@ import (
 // unreadable is the status of a run whose record cannot be read, beside the ones of run.Result.
 const unreadable = "unreadable"
 
-// htmlStats writes runs as a page.
-func htmlStats(ctx context.Context, stdout io.Writer, o statsOptions) error {
-	if o.watch || o.json {
-		return misuse(errors.New("--html: it goes without --watch and --json"))
+// pageStats writes runs as a page, or serves them.
+func pageStats(ctx context.Context, stdout, stderr io.Writer, o statsOptions) error {
+	switch {
+	case o.watch || o.json:
+		return misuse(errors.New("--html and --listen go without --watch and --json"))
+	case o.html != "" && o.listen != "":
+		return misuse(errors.New("--html and --listen: choose one of them"))
+	case o.listen != "":
+		return servePage(ctx, stderr, o)
 	}
 	if err := checkHTML(o.html); err != nil {
 		return err
@@ -35,6 +42,65 @@ func htmlStats(ctx context.Context, stdout io.Writer, o statsOptions) error {
 	}
 	printf(stdout, "%s\n", o.html)
 	return nil
+}
+
+// A page that is served looks at runs that go on every lookEvery, at others every lookAgain, since
+// somebody may resume them, and less often if looking takes long.
+const (
+	lookEvery = time.Second
+	lookAgain = 15 * time.Second
+	lookShare = 20
+)
+
+// servePage serves the page of runs until ctx is cancelled, which is no failure.
+func servePage(ctx context.Context, stderr io.Writer, o statsOptions) error {
+	addr, err := live.ParseListen(o.listen)
+	if err != nil {
+		return misuse(fmt.Errorf("--listen: %w", err))
+	}
+	sources, err := o.sources()
+	if err != nil {
+		return err
+	}
+	results, err := lookAll(ctx, sources)
+	if err != nil {
+		return err
+	}
+	at, err := live.Listen(addr)
+	if err != nil {
+		return fmt.Errorf("--listen: %w; choose another port", err)
+	}
+	var newest atomic.Pointer[[]*run.Result]
+	newest.Store(&results)
+	s := live.ServeRuns(at, func(text string) { printf(stderr, "%s\n", text) }, func() []*run.Result { return *newest.Load() })
+	defer s.Close()
+	looked := time.Now()
+	for wait := lookEvery; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+		began := time.Now()
+		all := began.Sub(looked) > lookAgain
+		if all {
+			looked = began
+		}
+		results = slices.Clone(results)
+		for i, r := range results {
+			if !all && r.Status != run.Running {
+				continue
+			}
+			if now, err := lookAll(ctx, sources[i:i+1]); err == nil {
+				results[i] = now[0]
+			} else if ctx.Err() == nil {
+				results[i] = unreadableRun(sources[i].run, err)
+			}
+		}
+		shown := results
+		newest.Store(&shown)
+		wait = max(lookEvery, lookShare*time.Since(began))
+	}
 }
 
 // sources returns a statsOptions for each run to show: of the address, or of the arguments, which
@@ -79,7 +145,7 @@ func lookAll(ctx context.Context, sources []statsOptions) (results []*run.Result
 		r, lerr := one.look(ctx)
 		if lerr != nil {
 			err = errors.Join(err, lerr)
-			r = &run.Result{Run: one.run, Status: unreadable, Error: withFlags(oneLine(lerr))}
+			r = unreadableRun(one.run, lerr)
 		} else {
 			readable++
 		}
@@ -89,4 +155,9 @@ func lookAll(ctx context.Context, sources []statsOptions) (results []*run.Result
 		return nil, err
 	}
 	return results, ctx.Err()
+}
+
+// unreadableRun stands for a run that cannot be read.
+func unreadableRun(path string, err error) *run.Result {
+	return &run.Result{Run: path, Status: unreadable, Error: withFlags(oneLine(err))}
 }

@@ -2,13 +2,15 @@
 // directory, which its owner alone may open, and over HTTP on TCP where that is asked for. It only
 // reads.
 //
+//	/               a page for browsers, which brings itself up to date: see Document
 //	/stats          the result so far, as JSON: what gnnstore stats --json prints
 //	/watch?every=1s the same, a line each time, and how the run ended in the last line
 //	/metrics        the same figures as Prometheus wants them
 //	/healthz        ok
 //
-// A [Server] answers for one training, and a [Client] asks one. [Advise] names in a sentence or two
-// the part that limits a run, and the option to change.
+// A [Server] answers for one training, or for several runs that [ServeRuns] is given, and a
+// [Client] asks one. [Advise] names in a sentence or two the part that limits a run, and the option
+// to change.
 //
 // Concurrency: a training shows itself at step boundaries, by a pointer, and never waits for who
 // looks (run.Hooks.Live). So nobody slow, or hostile, holds it up: there are at most maxConns
@@ -31,8 +33,12 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/zeebo/xxh3"
+
+	"github.com/gnnstore/gnnstore/train/page"
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
@@ -50,6 +56,8 @@ type Options struct {
 	// Text replaces the option keys in advice, which package run describes, by the user's names for
 	// them; nil leaves advice as it is.
 	Text func(string) string
+
+	many func() []*run.Result
 }
 
 // Bounds of the work for those who look.
@@ -64,14 +72,18 @@ const (
 	drainTimeout = time.Second
 )
 
-// endpoints lists all paths that are served.
-const endpoints = "/stats, /watch, /metrics and /healthz"
+// Paths that are served: for one training, and for several runs, whose /stats is a list.
+const (
+	endpoints       = "/, /stats, /watch, /metrics and /healthz"
+	endpointsOfMany = "/, /stats, /watch and /healthz"
+)
 
 // Server answers for one training until Close. Its methods are safe for concurrent use.
 type Server struct {
 	now     func() *run.Result
-	text    func(string) string // nil: as it is
-	metrics http.Handler
+	many    func() []*run.Result // instead of now, of several runs
+	text    func(string) string  // nil: as it is
+	metrics http.Handler         // nil: of several runs
 	http    http.Server
 	serving sync.WaitGroup
 	ending  chan struct{} // closed when the training has ended
@@ -87,15 +99,17 @@ type Server struct {
 	host     string   // as it was given
 	loopback bool
 
-	shown struct {
-		sync.Mutex
-		encoding
-	}
+	shown, page encoding
+	pages       atomic.Int64 // that were asked for since pagesSince
+	pagesSince  time.Time    // guarded by page
 }
 
-// encoding is a result as a line of JSON, and the time until which it may be served.
+// encoding is the form of a result that is served, a line of JSON or a page, and the time until
+// which it may be served.
 type encoding struct {
-	json  []byte
+	sync.Mutex
+	text  []byte
+	tag   string // of text
 	until time.Time
 	last  bool // it is the final result, and stays
 }
@@ -109,10 +123,12 @@ const (
 
 // newServer returns a Server that serves nothing yet.
 func newServer(o Options) *Server {
-	s := &Server{now: o.Now, text: o.Text, ending: make(chan struct{}), watching: map[bool]chan struct{}{
+	s := &Server{now: o.Now, many: o.many, text: o.Text, ending: make(chan struct{}), watching: map[bool]chan struct{}{
 		false: make(chan struct{}, maxWatch), true: make(chan struct{}, maxWatch),
 	}, asked: map[bool]*allowance{false: {}, true: {}}}
-	s.metrics = newMetrics(s.advised)
+	if s.many == nil {
+		s.metrics = newMetrics(s.advised)
+	}
 	s.http = http.Server{
 		Handler: http.HandlerFunc(s.answer), ErrorLog: log.New(io.Discard, "", 0), MaxHeaderBytes: maxHeader,
 		ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
@@ -135,7 +151,8 @@ func Serve(o Options) *Server {
 		}
 	}
 	removeSocket := func() {}
-	if l, remove, err := listenRun(o.Run); err == nil {
+	if s.many != nil { // of runs that others train
+	} else if l, remove, err := listenRun(o.Run); err == nil {
 		removeSocket = remove
 		s.serve(l)
 	} else {
@@ -151,7 +168,7 @@ func Serve(o Options) *Server {
 		if !s.loopback {
 			whom = ", for everybody who reaches this machine"
 		}
-		note("statistics at http://" + l.Addr().String() + endpoints + whom)
+		note("statistics at http://" + l.Addr().String() + s.endpoints() + whom)
 	}
 	s.close = sync.OnceFunc(func() {
 		close(s.ending)
@@ -174,6 +191,13 @@ func (s *Server) serve(l net.Listener) {
 	s.serving.Go(func() { _ = s.http.Serve(l) }) // it ends with Close, or because the system closed the listener
 }
 
+// ServeRuns serves several runs at a TCP address: their page, and their results as a list. now
+// returns the newest results, which are shown as they are, and does not wait for anything. The
+// results are not written to.
+func ServeRuns(at *Endpoint, note func(string), now func() []*run.Result) *Server {
+	return Serve(Options{HTTP: at, Note: note, many: now})
+}
+
 // Addr returns the address where TCP is served, or nil.
 func (s *Server) Addr() net.Addr { return s.addr }
 
@@ -191,26 +215,103 @@ func (s *Server) advised() *run.Result {
 	return r
 }
 
-// encoded returns the result so far as a line of JSON, which may be from just before. Once the
-// training has ended, it returns the final result.
-func (s *Server) encoded() ([]byte, error) {
-	s.shown.Lock()
-	defer s.shown.Unlock()
+// results returns the runs to show.
+func (s *Server) results() []*run.Result {
+	if s.many != nil {
+		return s.many()
+	}
+	return []*run.Result{s.advised()}
+}
+
+func (s *Server) endpoints() string {
+	if s.many != nil {
+		return endpointsOfMany
+	}
+	return endpoints
+}
+
+// of returns what encode makes of the result so far, which may be from just before. Once the
+// training has ended, it is of the final result.
+func (s *Server) of(e *encoding, encode func() ([]byte, error)) (text []byte, tag string, err error) {
+	e.Lock()
+	defer e.Unlock()
 	now, ended := time.Now(), false
 	select {
 	case <-s.ending:
 		ended = true
 	default:
 	}
-	if s.shown.last || !ended && now.Before(s.shown.until) {
-		return s.shown.json, nil
+	if e.last || !ended && now.Before(e.until) {
+		return e.text, e.tag, nil
 	}
-	b, err := json.Marshal(s.advised())
+	b, err := encode()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	s.shown.encoding = encoding{append(b, '\n'), now.Add(max(encodeEvery, encodeShare*time.Since(now))), ended}
-	return s.shown.json, nil
+	e.text, e.tag, e.last = b, fmt.Sprintf("\"%016x\"", xxh3.Hash(b)), ended
+	e.until = now.Add(max(encodeEvery, encodeShare*time.Since(now)))
+	return e.text, e.tag, nil
+}
+
+// encoded returns the result so far as a line of JSON.
+func (s *Server) encoded() ([]byte, error) {
+	text, _, err := s.of(&s.shown, func() ([]byte, error) {
+		var shown any
+		if s.many != nil {
+			shown = s.many()
+		} else {
+			shown = s.advised()
+		}
+		b, err := json.Marshal(shown)
+		return append(b, '\n'), err
+	})
+	return text, err
+}
+
+// A page asks for its next state after pagePoll, while a run goes on. Where browsers ask for more
+// than pageRate pages a second, it asks less often.
+const (
+	pagePoll = 2 * time.Second
+	pageRate = 10
+	mostPoll = time.Minute
+)
+
+// drawn returns the page of the result so far.
+func (s *Server) drawn() (text []byte, tag string, err error) {
+	s.pages.Add(1)
+	return s.of(&s.page, func() ([]byte, error) {
+		runs := s.results()
+		d := Document(runs)
+		d.Served = true
+		rate := float64(s.pages.Swap(0)) / max(time.Since(s.pagesSince).Seconds(), 1)
+		s.pagesSince = time.Now()
+		for _, r := range runs {
+			if r.Status == run.Running {
+				d.Poll = min(time.Duration(float64(pagePoll)*max(1, rate/pageRate)), mostPoll)
+			}
+		}
+		return d.Page()
+	})
+}
+
+// answerPage sends the page, unless the browser says by its tag that it has it already.
+func (s *Server) answerPage(w http.ResponseWriter, r *http.Request) {
+	text, tag, err := s.drawn()
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	h := w.Header()
+	h.Set("ETag", tag)
+	if r.Header.Get("If-None-Match") == tag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", page.Policy(true))
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	_, _ = w.Write(text)
 }
 
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
@@ -233,6 +334,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/healthz":
 		_, _ = io.WriteString(w, "ok\n")
 	case !s.asked[overTCP(r)].take():
+		if r.URL.Path == "/" {
+			w.Header().Set("Refresh", "3") // browsers ask again by themselves
+		}
 		refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("asked %d times a second already; ask again later", maxAsked))
 	case r.URL.Path == "/stats":
 		b, err := s.encoded()
@@ -250,10 +354,12 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 		default:
 			refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("%d watch already; ask /stats, or again later", maxWatch))
 		}
-	case r.URL.Path == "/metrics":
+	case r.URL.Path == "/":
+		s.answerPage(w, r)
+	case r.URL.Path == "/metrics" && s.metrics != nil:
 		s.metrics.ServeHTTP(w, r)
 	default:
-		refuse(w, http.StatusNotFound, "there are "+endpoints)
+		refuse(w, http.StatusNotFound, "there are "+s.endpoints())
 	}
 }
 

@@ -153,9 +153,10 @@ func TestEndpoints(t *testing.T) {
 	require.Contains(t, body, "\n# TYPE gnnstore_updates_total counter\ngnnstore_updates_total ")
 	code, body = get("/etc/passwd")
 	require.Equal(t, 404, code)
-	require.Equal(t, "there are /stats, /watch, /metrics and /healthz\n", body)
-	_, body = get("/")
-	require.Equal(t, "there are /stats, /watch, /metrics and /healthz\n", body)
+	require.Equal(t, "there are /, /stats, /watch, /metrics and /healthz\n", body)
+	code, body = get("/")
+	require.Equal(t, 200, code)
+	require.True(t, strings.HasPrefix(body, "<!DOCTYPE html>"))
 	code, _ = get("/watch?every=often")
 	require.Equal(t, 400, code)
 }
@@ -173,7 +174,7 @@ func TestHostile(t *testing.T) {
 		"a body that never comes":  {"GET /stats HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99999999999\r\n\r\n", "400"},
 		"lengths that differ":      {"GET /stats HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "400"},
 		"above the root":           {"GET /../../etc/passwd HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", "404"},
-		"a directory":              {"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", "404"},
+		"a page rebound":           {"GET / HTTP/1.1\r\nHost: evil.example:8080\r\n\r\n", "403"},
 		"a proxy's request":        {"GET http://example.org/stats HTTP/1.1\r\nHost: example.org\r\n\r\n", "403"},
 		"a name that is rebound":   {"GET /stats HTTP/1.1\r\nHost: evil.example:8080\r\n\r\n", "403"},
 		"no host":                  {"GET /stats HTTP/1.1\r\n\r\n", "400"},
@@ -207,7 +208,7 @@ func TestOpen(t *testing.T) {
 	})
 	defer s.Close()
 	require.Len(t, notes, 1)
-	require.Contains(t, notes[0], "/stats, /watch, /metrics and /healthz, for everybody who reaches this machine")
+	require.Contains(t, notes[0], "/, /stats, /watch, /metrics and /healthz, for everybody who reaches this machine")
 	_, port, err := net.SplitHostPort(s.Addr().String())
 	require.NoError(t, err)
 	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+"/healthz", nil)

@@ -42,7 +42,9 @@ type Document struct {
 	Status string // a word beside the title; empty: none
 	Tone   Tone   // of Status
 	Lead   string // a line below the title
-	// Poll is the time after which a served page asks for its next state; 0: it stays as it is.
+	// Served pages come from a server, others from a file. Poll is the time after which a served
+	// page asks for its next state; 0: it stays as it is.
+	Served   bool
 	Poll     time.Duration
 	Facts    []Fact
 	Sections []Section
@@ -235,7 +237,7 @@ func (d *Document) page(points, rows, runes int) ([]byte, error) {
 			series += len(c.Series)
 		}
 	}
-	v := view{Document: d, Policy: Policy(d.Poll > 0), Style: template.CSS(style), Script: template.JS(script),
+	v := view{Document: d, Policy: Policy(d.Served), Style: template.CSS(style), Script: template.JS(script),
 		runes: runes}
 	for _, s := range d.Sections {
 		sv := sectionView{Section: s}

@@ -131,6 +131,7 @@ async function ask() {
         tell("");
         return;
       }
+      root.dataset.poll = fresh.documentElement.dataset.poll;
     }
     failures = 0;
     tell("");
