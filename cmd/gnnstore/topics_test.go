@@ -185,3 +185,25 @@ func TestSchemaTopic(t *testing.T) {
 		require.Regexp(t, "(?m)^"+line, out)
 	}
 }
+
+// TestTroubleshootingTopic: the messages that the topic explains are messages of the program. "…"
+// and the names of flags stand between the parts that the source has.
+func TestTroubleshootingTopic(t *testing.T) {
+	var source strings.Builder
+	require.NoError(t, filepath.WalkDir("../..", func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		source.Write(text)
+		return err
+	}))
+	whole := regexp.MustCompile(`"\s*\+\s*"`).ReplaceAllString(source.String(), "")
+	messages := regexp.MustCompile("(?m)^\\| `([^`]*)` \\|").FindAllStringSubmatch(topicTexts(t)["troubleshooting"], -1)
+	require.Greater(t, len(messages), 20)
+	for _, m := range messages {
+		for _, part := range regexp.MustCompile(`…|--[a-z-]+`).Split(m[1], -1) {
+			require.True(t, strings.Contains(whole, part), "no message has %q", part)
+		}
+	}
+}
