@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -28,6 +29,8 @@ type Category struct {
 	largest int64    // the largest
 	many    bool     // more than most: ids is dropped
 	rare    int32    // values met less often are left out
+	keep    int      // the number of values to keep, the most frequent; 0: all
+	pruned  bool     // some of the values that were met are no longer counted
 	direct  bool     // a label's integers are classes by number
 	of      string   // what the values are known from; empty: they are learnt
 }
@@ -54,6 +57,19 @@ func NewCategory(most int) *Category {
 
 // LeaveRare makes Settle leave out values that were met fewer than least times.
 func (c *Category) LeaveRare(least int) { c.rare = int32(least) }
+
+// countedValues bounds the values that a Category counts to keep the most frequent: some tens of
+// MiB.
+const countedValues = 1 << 18
+
+// KeepMost makes Settle keep the most frequent values only, up to keep; of equally frequent ones
+// those whose text is less. Any number of values may be learnt. Counts are exact up to
+// countedValues different ones. Beyond that, each count may lack twice the share 1/countedValues of
+// all values, as in Misra and Gries, "Finding Repeated Elements".
+func (c *Category) KeepMost(keep int) { c.keep, c.most = keep, countedValues }
+
+// Pruned reports whether KeepMost had more values to count than it can.
+func (c *Category) Pruned() bool { return c.pruned }
 
 // Len is the number of different values, once known; 0 of nil, and of classes by number that are
 // learnt.
@@ -148,15 +164,47 @@ func (c *Category) Learn(t Token) {
 	}
 	met, known := c.ids[string(t.Text)]
 	switch {
-	case c.many || known && met >= c.rare:
+	case c.many || known && met >= c.rare && (c.keep == 0 || met == math.MaxInt32):
 		return
 	case known:
 		c.ids[string(t.Text)] = met + 1
 		return
 	}
 	c.ids[string(t.Text)] = 1
-	if len(c.ids) > c.most {
+	switch {
+	case len(c.ids) <= c.most:
+	case c.keep > 0:
+		c.prune()
+	default:
 		c.ids, c.many = map[string]int32{}, true
+	}
+}
+
+// prune makes room for other values. It lowers all counts by the median, and drops the values that
+// have none left.
+func (c *Category) prune() {
+	counts := slices.Sorted(maps.Values(c.ids))
+	less := counts[len(counts)/2]
+	for text, met := range c.ids {
+		if met <= less {
+			delete(c.ids, text)
+		} else {
+			c.ids[text] = met - less
+		}
+	}
+	c.pruned = true
+}
+
+// keepMost drops all but the most frequent values.
+func (c *Category) keepMost() {
+	if c.keep == 0 || len(c.ids) <= c.keep {
+		return
+	}
+	texts := slices.SortedFunc(maps.Keys(c.ids), func(a, b string) int {
+		return cmp.Or(cmp.Compare(c.ids[b], c.ids[a]), cmp.Compare(a, b))
+	})
+	for _, text := range texts[c.keep:] {
+		delete(c.ids, text)
 	}
 }
 
@@ -196,6 +244,7 @@ func (c *Category) SettleTexts() (fits bool) {
 
 // number gives each text its place; positive leaves out negative integers.
 func (c *Category) number(positive bool) {
+	c.keepMost()
 	texts := make([]string, 0, len(c.ids))
 	for text, met := range c.ids {
 		switch {

@@ -1,10 +1,12 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/store"
@@ -149,6 +151,10 @@ func (f *follower) columnsDiffer(there, here *store.TableEncoding, dim int) stri
 		if was[i] != is[i] {
 			return fmt.Sprintf("has the columns %s, and they are %s there; choose these, in that order",
 				lines.List(is), lines.List(was))
+		}
+		if was, is := &there.Columns[i], &here.Columns[i]; !was.SameScale(is) {
+			return fmt.Sprintf("has column %s as it is, and it is encoded as %s there; ingest it by a schema, which encodes it likewise",
+				lines.Clip([]byte(was.Name)), cmp.Or(was.ScaleText(), strings.Join(was.Parts, ", "), "it is"))
 		}
 		was, is := there.Columns[i].Unit, here.Columns[i].Unit
 		if was != "" && is != "" && was != is {

@@ -56,6 +56,7 @@ const (
 	NumberColumn   = "number"
 	VectorColumn   = "vector"   // numbers in one cell, or columns that have no names
 	CategoryColumn = "category" // texts, or integers that stand for names
+	DateColumn     = "date"     // dates, with or without times
 	FoldedColumns  = "folded"   // all columns together, if there are too many to describe each
 )
 
@@ -63,6 +64,10 @@ const (
 const (
 	OneHot        = "onehot" // a column for each category, in order; a missing value is all zeros
 	CategoryIndex = "index"  // the category's number from 0; a missing value is -1
+	// HashedCategory has 1 or -1 in one of Width columns, both chosen by a hash of the category, as
+	// in Weinberger et al., "Feature Hashing for Large Scale Multitask Learning". A missing value
+	// is all zeros, and Categories is empty.
+	HashedCategory = "hash"
 )
 
 // Rules for missing numbers.
@@ -81,7 +86,7 @@ type Encoding struct {
 	Name string `json:"name,omitempty"` // in the source; empty if columns have no names
 	From string `json:"from,omitempty"` // array or file, of columns without names
 	Kind string `json:"kind"`
-	// Encoder is OneHot or CategoryIndex. Only categories have one.
+	// Encoder is OneHot, CategoryIndex or HashedCategory. Only categories have one.
 	Encoder string `json:"encoder,omitempty"`
 	Width   int64  `json:"width"`
 	// Unit is the unit of the numbers, such as cm; empty if it is not known.
@@ -92,6 +97,14 @@ type Encoding struct {
 	Filled     int64     `json:"filled,omitempty"`
 	Means      []float32 `json:"means,omitempty"`
 	Categories []string  `json:"categories,omitempty"` // all, in the order of their numbers
+	// Scale names the rule by which numbers were scaled; empty: they were not. Scalings has what
+	// the rule learnt, for each number of a cell, or each year and age of a date. Means are not
+	// scaled.
+	Scale    string    `json:"scale,omitempty"`
+	Scalings []Scaling `json:"scalings,omitempty"`
+	// Parts are what a date became, in order. Reference is the time that ages are counted to.
+	Parts     []string `json:"parts,omitempty"`
+	Reference string   `json:"reference,omitempty"`
 	// Unknown is the rule for categories that are not listed; empty: they are refused.
 	Unknown string `json:"unknown,omitempty"`
 	XXH3    string `json:"xxh3,omitempty"` // XXH3-128 of the folded columns' JSON
@@ -273,6 +286,9 @@ func (c *Encoding) size() int64 {
 	for _, name := range c.Categories {
 		n += int64(16 + 6*len(name))
 	}
+	for i := range c.Scalings {
+		n += c.Scalings[i].size()
+	}
 	return n
 }
 
@@ -422,15 +438,17 @@ func (c *Encoding) validate() error {
 		return fmt.Errorf("a %s with the rule %q for unknown categories", c.Kind, c.Unknown)
 	case c.Kind == CategoryColumn && (c.Encoder == OneHot && c.Width != max(categories+bucket, 1) || c.Encoder == CategoryIndex && c.Width != 1):
 		return fmt.Errorf("%d columns for %d categories by %s", c.Width, categories, c.Encoder)
-	case c.Kind == CategoryColumn && c.Encoder != OneHot && c.Encoder != CategoryIndex:
+	case c.Kind == CategoryColumn && c.Encoder != OneHot && c.Encoder != CategoryIndex && c.Encoder != HashedCategory:
 		return fmt.Errorf("encoder %q", c.Encoder)
-	case c.Unit != "" && (!FitsUnit(c.Unit) || c.Kind != NumberColumn && c.Kind != VectorColumn):
+	case c.Encoder == HashedCategory && (categories > 0 || c.Unknown != ""):
+		return errors.New("hashed categories with a list of them, or a rule for unknown ones")
+	case c.Unit != "" && (!FitsUnit(c.Unit) || c.Kind != NumberColumn && c.Kind != VectorColumn && c.Kind != DateColumn):
 		return fmt.Errorf("a %s with the unit %q", c.Kind, c.Unit)
 	case c.Kind == NumberColumn && numbers != 1:
 		return fmt.Errorf("%d columns for one number", c.Width)
 	case c.Kind != CategoryColumn && (c.Encoder != "" || categories > 0):
 		return fmt.Errorf("a %s with categories", c.Kind)
-	case !slices.Contains([]string{NumberColumn, VectorColumn, CategoryColumn, FoldedColumns}, c.Kind):
+	case !slices.Contains([]string{NumberColumn, VectorColumn, CategoryColumn, DateColumn, FoldedColumns}, c.Kind):
 		return fmt.Errorf("kind %q", c.Kind)
 	case !slices.Contains([]string{"", MissingZero, MissingMean, MissingIndicator}, c.Missing):
 		return fmt.Errorf("missing numbers by %q", c.Missing)
@@ -441,7 +459,7 @@ func (c *Encoding) validate() error {
 	case (c.Kind == FoldedColumns) != (len(c.XXH3) == 32):
 		return errors.New("a checksum of columns where none belongs, or none where one does")
 	}
-	return nil
+	return c.validateScale(numbers)
 }
 
 // fits checks that e describes every table of the manifest, and nothing that the manifest lacks.

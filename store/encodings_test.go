@@ -20,6 +20,10 @@ func described() *store.Encodings {
 			{Name: "feat", Relation: "user__likes__user", Normalize: "row", Columns: []store.Encoding{
 				{Name: "city", Kind: store.CategoryColumn, Encoder: store.OneHot, Width: 3, Categories: []string{"berlin", "Zürich <\xff>"}, Unknown: store.UnknownBucket},
 				{Name: "age", Kind: store.NumberColumn, Width: 1, Unit: "years", Missing: store.MissingMean, Filled: 3, Means: []float32{31.25}},
+				{Name: "income", Kind: store.NumberColumn, Width: 1, Scale: store.ScaleRank, Scalings: []store.Scaling{{Knots: []float64{-0.1, 1e300}, Below: []float64{0, 1.0 / 3}, Through: []float64{1.0 / 3, 1}}}},
+				{Name: "signup", Kind: store.DateColumn, Width: 4, Unit: "s", Missing: store.MissingIndicator, Parts: []string{"month", "age"},
+					Reference: "2024-12-31T00:00:00Z", Scale: store.ScaleStandard, Scalings: []store.Scaling{{Offset: 3.5, Divisor: 1}}},
+				{Name: "agent", Kind: store.CategoryColumn, Encoder: store.HashedCategory, Width: 8},
 			}},
 			{Name: "feat", Stream: "likes", Made: "random:3", Seed: 7, Columns: []store.Encoding{{Kind: store.VectorColumn, Width: 3}}},
 		},

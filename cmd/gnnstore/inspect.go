@@ -435,6 +435,14 @@ func columnText(c store.Encoding) string {
 	switch {
 	case c.Kind == store.FoldedColumns:
 		text = fmt.Sprintf("%s columns that are known by their checksum", count(c.Width))
+	case c.Encoder == store.HashedCategory:
+		text += fmt.Sprintf(" (hashed into %d columns)", c.Width)
+	case c.Kind == store.DateColumn:
+		text += fmt.Sprintf(" (date: %s", strings.Join(c.Parts, ", "))
+		if c.Reference != "" {
+			text += " until " + c.Reference
+		}
+		text += ")"
 	case c.Kind == store.CategoryColumn:
 		bucket := ""
 		if c.Unknown == store.UnknownBucket {
@@ -448,6 +456,9 @@ func columnText(c store.Encoding) string {
 	}
 	if c.Unit != "" {
 		text += " in " + clean(c.Unit)
+	}
+	if scale := c.ScaleText(); scale != "" {
+		text += ", scaled by " + scale
 	}
 	if c.Missing != "" {
 		text += ", missing by " + c.Missing

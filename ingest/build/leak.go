@@ -124,7 +124,7 @@ func labelName(l ingest.Label) string {
 type leakColumn struct {
 	name      string
 	at, width int
-	hot       bool // a column for each category
+	hot       bool // a column for each category, or 1 or -1 in one of some columns
 	whole     bool // all numbers of a row together
 }
 
@@ -138,7 +138,8 @@ func leakColumns(t ingest.Table, described []store.Encoding) (all []leakColumn) 
 		name := c.Name
 		switch {
 		case c.Kind == store.CategoryColumn:
-			all = append(all, leakColumn{name: name, at: at, width: int(c.Width), hot: c.Encoder == store.OneHot})
+			hot := c.Encoder != store.CategoryIndex
+			all = append(all, leakColumn{name: name, at: at, width: int(c.Width), hot: hot})
 		case c.Kind == store.NumberColumn && name != "":
 			all = append(all, leakColumn{name: name, at: at, width: 1})
 		default:
@@ -178,7 +179,7 @@ func (c *leakColumn) code(row []float32, scratch *[]byte) uint64 {
 		}
 		return xxh3.Hash(*scratch)
 	case c.hot:
-		if i := slices.Index(row[c.at:c.at+c.width], 1); i >= 0 {
+		if i := c.category(row); i >= 0 {
 			return uint64(i)
 		}
 		return missingCode
@@ -187,6 +188,19 @@ func (c *leakColumn) code(row []float32, scratch *[]byte) uint64 {
 		return uint64(bitsOf(x))
 	}
 	return missingCode
+}
+
+// category returns a number for the category of a hot column, or -1 if it is missing.
+func (c *leakColumn) category(row []float32) int {
+	for i, x := range row[c.at : c.at+c.width] {
+		switch x {
+		case 1:
+			return 2 * i
+		case -1:
+			return 2*i + 1
+		}
+	}
+	return -1
 }
 
 // bitsOf returns the bits of a number; 0 and -0 have the same.
@@ -576,7 +590,7 @@ func (s *leakSample) take(at int64, row []float32) bool {
 			c := &s.columns[i]
 			x := row[c.at]
 			if c.hot {
-				x = float32(slices.Index(row[c.at:c.at+c.width], 1))
+				x = float32(c.category(row))
 			}
 			if x != x {
 				x = -math.MaxFloat32 // missing is a value of its own

@@ -157,7 +157,15 @@ type Dates struct {
 	kind  timeKind // of the first cell
 }
 
-// Count reads a cell. It returns false for a cell that is no date. Its errors name no place.
+// Instant reads a cell as a time. It returns false for a cell that is no date. Its errors name no
+// place.
+func (d *Dates) Instant(cell []byte) (t Instant, dated bool, err error) {
+	t, kind := parseTime(cell)
+	return t, kind != numberTime, d.kind.check(cell, kind)
+}
+
+// Count reads a cell as a count of units. It returns false for a cell that is no date. Its errors
+// name no place.
 func (d *Dates) Count(cell []byte) (n int64, dated bool, err error) {
 	t, kind := parseTime(cell)
 	if dated = kind != numberTime; !dated && d.Alone {

@@ -37,6 +37,15 @@ var closing = map[byte]byte{'[': ']', '(': ')'}
 // AppendVector appends the numbers of a cell that IsVector. In brackets they are parted by
 // semicolons, commas or blanks, as in [0.1 0.2], [0.1, 0.2] or (1; 2).
 func (n Numerals) AppendVector(dst []float32, cell []byte) ([]float32, error) {
+	return appendVector(n, dst, cell)
+}
+
+// AppendFloats is AppendVector for numbers of 64 bits. They have the range of 32 bits.
+func (n Numerals) AppendFloats(dst []float64, cell []byte) ([]float64, error) {
+	return appendVector(n, dst, cell)
+}
+
+func appendVector[F float32 | float64](n Numerals, dst []F, cell []byte) ([]F, error) {
 	text := bytes.TrimSpace(cell)
 	bracketed := false
 	if len(text) > 0 && closing[text[0]] != 0 {
@@ -74,7 +83,7 @@ func (n Numerals) AppendVector(dst []float32, cell []byte) ([]float32, error) {
 		if err != nil || math.Abs(x) > math.MaxFloat32 || x != x {
 			return dst, fmt.Errorf("%q in a vector is not a finite number of 32 bits", ClipText(string(part)))
 		}
-		dst = append(dst, float32(x))
+		dst = append(dst, F(x))
 	}
 	return dst, nil
 }

@@ -16,6 +16,11 @@
 //	    id_type: text               # text, int, or auto, which the first rows tell
 //	    features: [age, embedding, country]
 //	    categorical: [country]
+//	    scale: {age: standard}      # or minmax, log, rank, quantile; one word is for all numbers
+//	    dates: {signup: [year, age]} # parts of dates: year, month, day, weekday, hour, age
+//	    reference: {signup: 2024-12-31} # that ages are counted to; default the newest date
+//	    max_categories: {city: 50}  # the most frequent; all others share a column
+//	    hash: {agent: 32}           # texts are hashed into so many columns
 //	    missing: {age: mean}        # of numbers: refuse, 0, mean or indicator; one word is for all columns
 //	    unknown: {country: 0}       # of categories that Options.Like lacks: refuse, or 0
 //	    label: segment              # or value: a column of numbers to learn
@@ -65,6 +70,12 @@
 // order (onehot, up to 1024), or, with categorical: {country: index}, its number among them (up to
 // 65536; half precision tells 2048 apart), -1 where it is missing.
 //
+// With max_categories the most frequent values have columns, and all others share one. A hashed
+// text has 1 or -1 in one of some columns.
+//
+// A scale changes numbers in float64 before they become float32. A date becomes numbers and angles;
+// see the topic schema of the program, and package store for the exact rules.
+//
 // A number that is missing makes its row bad, unless missing replaces it: by 0; by the mean of the
 // rows that have one, each element's own in vectors; or, as indicator, by 0 and a further column
 // behind the numbers, 1 where they are missing and 0 elsewhere. Blank cells, NA, nan, null, None
@@ -104,8 +115,8 @@
 // # Memory
 //
 // A chunk, a row, and the different values of labels, categories and relations, which are bounded;
-// for Parquet its pages (see its package). A table is read once beforehand where it has labels,
-// categories or means, or no column of ids, and for a relation_column; each relation of such a
-// column is a reading of its own. Joined files take 32 bytes a row, up to a quarter of the memory
-// of the ingest.
+// 256 KiB for each number that is scaled by ranks; for Parquet its pages (see its package). A table
+// is read once beforehand where it has labels, categories, means or scales, or no column of ids,
+// and for a relation_column; each relation of such a column is a reading of its own. Joined files
+// take 32 bytes a row, up to a quarter of the memory of the ingest.
 package table

@@ -41,6 +41,14 @@ func (e *entry) encodings(m *matrix) (all []store.Encoding) {
 	for _, f := range m.features {
 		c := store.Encoding{Name: e.title(f.column), Width: int64(f.width()), Unit: f.unit}
 		switch {
+		case f.hashed > 0:
+			c.Kind, c.Encoder = store.CategoryColumn, store.HashedCategory
+		case f.dates != nil:
+			c.Kind, c.Parts = store.DateColumn, f.dates.parts
+			if f.dates.hasAge() {
+				text, _ := f.dates.reference.AppendTo(nil) // its year was checked
+				c.Reference = string(text)
+			}
 		case f.category != nil:
 			c.Kind, c.Encoder, c.Categories = store.CategoryColumn, store.OneHot, f.category.Names
 			if f.index {
@@ -53,6 +61,9 @@ func (e *entry) encodings(m *matrix) (all []store.Encoding) {
 			c.Kind = store.NumberColumn
 		default:
 			c.Kind = store.VectorColumn
+		}
+		if f.scaler != nil {
+			c.Scale, c.Scalings = f.scaler.text, f.scaler.learnt
 		}
 		switch f.missing {
 		case zero:

@@ -312,6 +312,17 @@ func number(v *value, numerals lines.Numerals) (float64, error) {
 // appendNumbers appends a cell that is a number or a vector: a list, or text as
 // [lines.Numerals.AppendVector] reads it.
 func appendNumbers(dst []float32, v *value, numerals lines.Numerals) ([]float32, error) {
+	return appendCell(dst, v, numerals, numerals.AppendVector)
+}
+
+// appendFloats is appendNumbers for numbers that are scaled before they become float32.
+func appendFloats(dst []float64, v *value, numerals lines.Numerals) ([]float64, error) {
+	return appendCell(dst, v, numerals, numerals.AppendFloats)
+}
+
+func appendCell[F float32 | float64](
+	dst []F, v *value, numerals lines.Numerals, vector func(dst []F, cell []byte) ([]F, error),
+) ([]F, error) {
 	switch {
 	case v.Kind == parquet.List && v.Text != nil:
 		return dst, errors.New("a list of texts, and numbers are expected; nodes may have it as labels")
@@ -320,14 +331,14 @@ func appendNumbers(dst []float32, v *value, numerals lines.Numerals) ([]float32,
 			if math.IsNaN(f) || math.Abs(f) > math.MaxFloat32 {
 				return dst, fmt.Errorf("%v in a list is not a finite number of 32 bits", f)
 			}
-			dst = append(dst, float32(f))
+			dst = append(dst, F(f))
 		}
 		return dst, nil
 	case v.Kind == parquet.Text && numerals.IsVector(v.Text):
-		return numerals.AppendVector(dst, v.Text)
+		return vector(dst, v.Text)
 	}
 	f, err := number(v, numerals)
-	return append(dst, float32(f)), err
+	return append(dst, F(f)), err
 }
 
 // measure finds how many numbers the cells of features hold: most cells of the first rows.
@@ -336,13 +347,13 @@ func (e *entry) measure(ctx context.Context, tables []matrix) error {
 	var wanted []*feature
 	for _, t := range tables {
 		for _, f := range t.features {
-			if f.category == nil {
+			if f.numeric() {
 				columns, wanted = append(columns, f.column), append(wanted, f)
 			}
 		}
 	}
 	if len(wanted) == 0 {
-		return nil
+		return e.checkRanked(tables)
 	}
 	votes := make([]map[int]int, len(wanted))
 	for i := range votes {
@@ -395,7 +406,7 @@ func (e *entry) measure(ctx context.Context, tables []matrix) error {
 				e.schema, e.line, t.name, dim, ingest.MaxColumns)
 		}
 	}
-	return nil
+	return e.checkRanked(tables)
 }
 
 // featureReader reads the cells of one table after the other, in the order of its columns: rows
@@ -405,6 +416,8 @@ type featureReader struct {
 	rows    [][]float32
 	buf     []byte
 	numbers []float32
+	floats  []float64 // of a feature that is scaled
+	dates   map[*feature]*lines.Dates
 
 	numerals lines.Numerals
 	unfilled bool // missing numbers are NaN, whatever the schema fills in
@@ -412,7 +425,17 @@ type featureReader struct {
 
 func newFeatureReader(tables []matrix, numerals lines.Numerals) *featureReader {
 	rows := make([][]float32, len(tables))
-	return &featureReader{tables: tables, numerals: numerals, rows: rows, buf: make([]byte, 0, 32)}
+	r := &featureReader{
+		tables: tables, numerals: numerals, rows: rows, buf: make([]byte, 0, 32), dates: map[*feature]*lines.Dates{},
+	}
+	for _, t := range tables {
+		for _, f := range t.features {
+			if f.dates != nil {
+				r.dates[f] = &lines.Dates{}
+			}
+		}
+	}
+	return r
 }
 
 func (r *featureReader) columns() (list []column) {
@@ -442,8 +465,11 @@ func (r *featureReader) read(cells []value, learn bool) error {
 }
 
 func (r *featureReader) append(row []float32, f *feature, v *value, learn bool) ([]float32, error) {
-	if f.category == nil {
+	if f.category == nil && f.hashed == 0 {
 		if isMissing(v) {
+			if learn && f.missing != "" && f.missing != refuse {
+				return row, nil // nobody looks at the row
+			}
 			before := len(row)
 			row, err := f.stand(row)
 			for i := before; r.unfilled && err == nil && i < min(before+f.dim, len(row)); i++ {
@@ -451,11 +477,7 @@ func (r *featureReader) append(row []float32, f *feature, v *value, learn bool) 
 			}
 			return row, err
 		}
-		before := len(row)
-		row, err := appendNumbers(row, v, r.numerals)
-		if n := len(row) - before; err == nil && n != f.dim {
-			err = fmt.Errorf("%d numbers, and %d in most rows; vectors are of one length", n, f.dim)
-		}
+		row, err := r.appendNumbers(row, f, v, learn)
 		if f.missing == indicate {
 			row = append(row, 0)
 		}
@@ -464,6 +486,9 @@ func (r *featureReader) append(row []float32, f *feature, v *value, learn bool) 
 	t, there, err := tokenOf(v, r.buf)
 	if err != nil || learn {
 		return row, err
+	}
+	if f.hashed > 0 {
+		return f.appendHashed(row, t, there), nil
 	}
 	id := int32(-1)
 	if there {
@@ -490,6 +515,67 @@ func (r *featureReader) append(row []float32, f *feature, v *value, learn bool) 
 	return row, nil
 }
 
+// appendNumbers appends the numbers of a cell that is not missing. While the table is learnt, the
+// numbers that scales will change are left out.
+func (r *featureReader) appendNumbers(row []float32, f *feature, v *value, learn bool) ([]float32, error) {
+	if f.dates != nil {
+		t, err := f.dates.read(v, r.dates[f])
+		if err != nil || learn {
+			return row, err
+		}
+		return f.dates.append(row, t, f.scaler), nil
+	}
+	before, n := len(row), 0
+	var err error
+	if f.scaler == nil {
+		row, err = appendNumbers(row, v, r.numerals)
+		n = len(row) - before
+	} else {
+		r.floats, err = appendFloats(r.floats[:0], v, r.numerals)
+		n = len(r.floats)
+	}
+	switch {
+	case err != nil:
+		return row, err
+	case n != f.dim:
+		return row, fmt.Errorf("%d numbers, and %d in most rows; vectors are of one length", n, f.dim)
+	case f.scaler != nil && !learn:
+		for i, x := range r.floats {
+			row = append(row, float32(f.scaler.scale(i, x)))
+		}
+	}
+	return row, nil
+}
+
+// learnNumbers adds the numbers, or the date, of a cell of a row that is good.
+func (r *featureReader) learnNumbers(f *feature, v *value) {
+	missing := isMissing(v)
+	if f.missing == mean {
+		if r.numbers = r.numbers[:0]; !missing {
+			r.numbers, _ = appendNumbers(r.numbers, v, r.numerals)
+		}
+		f.average.learn(r.numbers)
+	}
+	r.floats = r.floats[:0]
+	switch {
+	case f.dates != nil && !missing:
+		t, err := f.dates.read(v, r.dates[f])
+		if err != nil {
+			return
+		}
+		f.dates.learn(t)
+		r.floats = f.dates.scalable(r.floats, t)
+	case f.dates != nil:
+	case !missing:
+		r.floats, _ = appendFloats(r.floats, v, r.numerals)
+	case f.missing == zero: // the cell stands for the number 0
+		r.floats = append(r.floats, make([]float64, f.dim)...)
+	}
+	if len(r.floats) > 0 && f.scaler.learns() {
+		f.scaler.learn(r.floats)
+	}
+}
+
 // learn adds the categories and numbers of a row that is good.
 func (r *featureReader) learn(cells []value) {
 	i := 0
@@ -501,11 +587,8 @@ func (r *featureReader) learn(cells []value) {
 						f.unknown.add(t.Text)
 					}
 				}
-			} else if f.missing == mean {
-				if r.numbers = r.numbers[:0]; !isMissing(&cells[i]) {
-					r.numbers, _ = appendNumbers(r.numbers, &cells[i], r.numerals)
-				}
-				f.learn(r.numbers)
+			} else if f.learns() {
+				r.learnNumbers(f, &cells[i])
 			}
 			i++
 		}
@@ -518,8 +601,19 @@ func (e *entry) settle(tables []matrix) error {
 			if f.known {
 				continue
 			}
-			if f.missing == mean && !f.settle() {
+			if f.missing == mean && !f.average.settle() {
 				return fmt.Errorf("%s: line %d: missing: column %s has no number to take the mean of", e.schema, f.line, lines.ClipText(f.text))
+			}
+			if f.dates != nil && !f.dates.given && f.dates.hasAge() && !f.dates.any {
+				return fmt.Errorf("%s: line %d: dates: column %s has no date, and ages are counted to the newest; name another day, as in reference: {%s: 2024-12-31}, or leave the column out",
+					e.schema, f.line, lines.ClipText(f.text), lines.ClipText(f.text))
+			}
+			if f.scaler != nil && !f.scaler.settle() {
+				return fmt.Errorf("%s: line %d: scale: column %s has no number to learn %s from; leave the column out",
+					e.schema, f.scaler.line, lines.ClipText(f.text), f.scaler.text)
+			}
+			if f.dates != nil {
+				f.dates.settle(f.scaler)
 			}
 			if f.category == nil {
 				continue
@@ -542,8 +636,13 @@ func forget(tables []matrix) {
 				f.average, f.unknown = average{means: f.means}, unknown{}
 			case f.category != nil:
 				f.newCategory()
-			default:
+			case f.dates != nil:
+				f.dates.begin()
+			case f.numeric():
 				f.dim, f.average = 0, average{}
+			}
+			if f.scaler != nil {
+				f.scaler.begin()
 			}
 		}
 	}
@@ -557,10 +656,15 @@ func learns(tables []matrix) bool {
 			if f.category != nil {
 				_, counts = f.takes()
 			}
-			if counts || f.category != nil && !f.known || f.missing == mean {
+			if counts || f.category != nil && !f.known || f.learns() {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// learns reports whether numbers must be learnt from all rows.
+func (f *feature) learns() bool {
+	return f.missing == mean || f.scaler.learns() || f.dates != nil && f.dates.hasAge() && !f.dates.given
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/lines"
@@ -137,6 +138,9 @@ func (e *entry) followTable(l *ingest.Like, m *matrix, enc *store.TableEncoding)
 
 // follow sets how the feature is encoded, as c is. The schema may leave out what c says.
 func (f *feature) follow(l *ingest.Like, c *store.Encoding) error {
+	if c.Encoder == store.HashedCategory {
+		return f.followHash(c)
+	}
 	if c.Kind == store.CategoryColumn {
 		index := c.Encoder == store.CategoryIndex
 		if f.category != nil && f.index != index {
@@ -145,6 +149,9 @@ func (f *feature) follow(l *ingest.Like, c *store.Encoding) error {
 		}
 		if f.missing != "" {
 			return fmt.Errorf("is categorical there, so a missing value has no category; leave the column out of missing")
+		}
+		if err := f.notNumeric("categorical by " + c.Encoder); err != nil {
+			return err
 		}
 		bucket := c.Unknown == store.UnknownBucket
 		if f.rule == unknownBucket && !bucket {
@@ -161,21 +168,95 @@ func (f *feature) follow(l *ingest.Like, c *store.Encoding) error {
 		return nil
 	}
 	f.bucket = false
+	if err := f.followNumbers(c); err != nil {
+		return err
+	}
 	rule := missing(c.Missing)
 	if c.Missing == "" {
 		rule = refuse
 	}
 	switch {
 	case f.category != nil:
-		return fmt.Errorf("is a number there; leave it out of categorical")
+		return fmt.Errorf("is a %s there; leave it out of categorical", c.Kind)
 	case f.missing != "" && f.missing != rule:
 		return fmt.Errorf("has the rule %s for missing numbers there; write missing: {%s: %s}, or leave it out",
 			rule, lines.ClipText(f.text), rule)
 	}
 	f.known, f.missing, f.dim, f.average = true, rule, int(c.Width), average{means: c.Means}
+	f.hashed = 0
 	if rule == indicate {
 		f.dim--
 	}
+	return nil
+}
+
+// notNumeric refuses keys of the schema for numbers and dates, since the column is something else
+// in the dataset to follow.
+func (f *feature) notNumeric(there string) error {
+	switch {
+	case f.scaler != nil:
+		return fmt.Errorf("is %s there, and no number to scale; leave it out of scale", there)
+	case f.dates != nil:
+		return fmt.Errorf("is %s there; leave it out of dates", there)
+	case f.hashed > 0:
+		return fmt.Errorf("is %s there; leave it out of hash", there)
+	}
+	return nil
+}
+
+// followHash makes the column be hashed as in c.
+func (f *feature) followHash(c *store.Encoding) error {
+	hashed := f.hashed
+	f.hashed = 0
+	switch {
+	case f.category != nil || hashed > 0 && int64(hashed) != c.Width:
+		return fmt.Errorf("is hashed into %d columns there; write hash: {%s: %d}", c.Width, lines.ClipText(f.text), c.Width)
+	case f.missing != "":
+		return fmt.Errorf("is categorical there, so a missing value has no category; leave the column out of missing")
+	}
+	if err := f.notNumeric("hashed"); err != nil {
+		return err
+	}
+	f.known, f.hashed, f.dim, f.bucket = true, int(c.Width), int(c.Width), false
+	return nil
+}
+
+// followNumbers sets how numbers and dates are scaled, as in c.
+func (f *feature) followNumbers(c *store.Encoding) error {
+	name := lines.ClipText(f.text)
+	switch {
+	case f.hashed > 0:
+		return fmt.Errorf("is a %s there; leave it out of hash", c.Kind)
+	case f.dates != nil && c.Kind != store.DateColumn:
+		return fmt.Errorf("is a %s there, and no date; leave it out of dates", c.Kind)
+	case f.dates != nil && !slices.Equal(f.dates.parts, c.Parts):
+		return fmt.Errorf("is a date of other parts there; write dates: {%s: [%s]}, or leave it out of dates", name, strings.Join(c.Parts, ", "))
+	case f.scaler != nil && c.Scale == "":
+		return fmt.Errorf("is not scaled there; leave it out of scale")
+	case f.scaler != nil && f.scaler.text != c.Scale:
+		return fmt.Errorf("is scaled by %s there; write scale: {%s: %s}, or leave it out of scale", c.Scale, name, c.Scale)
+	}
+	f.scaler = nil
+	if c.Scale != "" {
+		f.scaler = &scaler{word: word{c.Scale, f.line}, learnt: c.Scalings, known: true}
+	}
+	if c.Kind != store.DateColumn {
+		return nil
+	}
+	of := &dates{parts: c.Parts, unit: lines.Units[f.unit], given: true}
+	if of.unit == 0 {
+		of.unit = lines.Units[c.Unit]
+	}
+	if c.Reference != "" {
+		t, _, ok := lines.ParseInstant([]byte(c.Reference))
+		if f.dates != nil && f.dates.given && f.dates.reference != t {
+			return fmt.Errorf("has ages until %s there; write reference: {%s: %s}, or leave it out of reference", c.Reference, name, c.Reference)
+		}
+		if of.reference = t; !ok {
+			return fmt.Errorf("has ages until %q there, which is no date", lines.ClipText(c.Reference))
+		}
+	}
+	f.dates = of
 	return nil
 }
 

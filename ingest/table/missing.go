@@ -40,7 +40,7 @@ func (d *document) missing(o *object, taken map[string]*feature) {
 	if n.Kind != yaml.MappingNode {
 		m := policy(o.word("missing"))
 		for _, f := range taken {
-			if f.category == nil {
+			if f.numeric() || f.dates != nil && m != mean { // dates have no mean
 				f.missing = m
 			}
 		}
@@ -53,8 +53,10 @@ func (d *document) missing(o *object, taken map[string]*feature) {
 		switch m := policy(d.word(n.Content[i+1], "refuse, 0, mean or indicator")); {
 		case f == nil:
 			d.errorf(column.line, "missing %s: it is not among the features; list it there as well", lines.ClipText(column.text))
-		case f.category != nil:
+		case f.category != nil || f.hashed > 0:
 			d.errorf(column.line, "missing %s: it is categorical, where a missing value is none of the categories; leave it out here", lines.ClipText(column.text))
+		case f.dates != nil && m == mean:
+			d.errorf(column.line, "missing %s: dates have no mean; choose refuse, 0 or indicator", lines.ClipText(column.text))
 		default:
 			f.missing = m
 		}
@@ -127,20 +129,33 @@ func isMissing(v *value) bool {
 	return false
 }
 
-// stand appends what stands for missing numbers.
+// stand appends what stands for missing numbers. A mean, and a 0 of numbers, are scaled as other
+// numbers. A 0 beside an indicator is not, and nor is a 0 of a date.
 func (f *feature) stand(row []float32) ([]float32, error) {
-	switch f.missing {
-	case mean:
-		if f.means == nil { // while they are learnt nobody looks at the row
-			return row, nil
+	scaled := f.scaler != nil && f.dates == nil
+	switch {
+	case f.missing == mean:
+		for i, x := range f.means {
+			if scaled {
+				x = float32(f.scaler.scale(i, float64(x)))
+			}
+			row = append(row, x)
 		}
-		return append(row, f.means...), nil
-	case zero, indicate:
+		return row, nil
+	case f.missing == zero && scaled:
+		for i := range f.dim {
+			row = append(row, float32(f.scaler.scale(i, 0)))
+		}
+		return row, nil
+	case f.missing == zero || f.missing == indicate:
 		row = append(row, make([]float32, f.dim)...)
 		if f.missing == indicate {
 			row = append(row, 1)
 		}
 		return row, nil
+	}
+	if f.dates != nil {
+		return row, fmt.Errorf("a date is missing; fill it in, leave the column out, or say in the schema what stands for it, as in missing: {%s: indicator}", lines.ClipText(f.text))
 	}
 	return row, fmt.Errorf("a number is missing; fill it in, leave the column out, or say in the schema what stands for it, as in missing: {%s: mean}", lines.ClipText(f.text))
 }

@@ -70,7 +70,11 @@ type feature struct {
 	named    bool             // by the key unknown
 	unknown  unknown
 	average
-	unit string // of its numbers; empty: not known
+	unit   string  // of its numbers; empty: not known
+	scaler *scaler // nil: its numbers are not scaled
+	dates  *dates  // nil: it has no dates
+	hashed int     // number of columns that the hashes of texts are spread over; 0: it is not hashed
+	keep   int     // categories with a number of their own, the most frequent; 0: all
 }
 
 // width is the number of columns of the table that the feature takes.
@@ -103,12 +107,19 @@ func (f *feature) takes() (id int32, ok bool) {
 func (f *feature) newCategory() {
 	f.category = ingest.NewCategory(f.most())
 	f.category.LeaveRare(f.rare)
+	if f.keep > 0 {
+		f.category.KeepMost(f.keep)
+	}
 }
 
 // checkUnknown refuses rules for unknown categories of columns that have none.
 func (e *entry) checkUnknown(tables []matrix) error {
 	for _, t := range tables {
 		for _, f := range t.features {
+			if f.named && f.hashed > 0 {
+				return fmt.Errorf("%s: line %d: unknown: column %s is hashed, so that no category is unknown; leave it out here",
+					e.schema, f.line, lines.ClipText(f.text))
+			}
 			if f.named && f.category == nil {
 				return fmt.Errorf("%s: line %d: unknown: column %s is not categorical, so it has no categories; list it under categorical, or leave it out here",
 					e.schema, f.line, lines.ClipText(f.text))
@@ -199,7 +210,7 @@ func (s *schema) typeNames() string {
 var nodeKeys = []string{
 	"type", "files", "format", "delimiter", "header", "decimal", "thousands", "encoding",
 	"id", "id_type", "features", "categorical", "missing", "unknown",
-	"units", "label", "value", "labels", "split", "masks", "missing_words", "where", "join",
+	"scale", "dates", "reference", "max_categories", "hash", "units", "label", "value", "labels", "split", "masks", "missing_words", "where", "join",
 }
 
 // nodes reads an entry of nodes.
@@ -273,7 +284,8 @@ func (d *document) learnt(o *object, e *nodes) {
 var edgeKeys = []string{
 	"type", "files", "format", "delimiter", "header", "decimal", "thousands", "encoding",
 	"src", "dst", "relation_column", "weight", "columns", "features",
-	"categorical", "missing", "unknown", "units", "missing_words", "where", "empty_ends",
+	"categorical", "missing", "unknown", "scale", "dates", "reference", "max_categories", "hash", "units",
+	"missing_words", "where", "empty_ends",
 }
 
 // edges reads an entry of edges.
@@ -498,9 +510,16 @@ func (d *document) features(o *object) (tables []matrix) {
 			mark(w, word{"onehot", w.line})
 		}
 	}
+	d.hash(o, taken)
+	d.maxCategories(o, taken)
+	d.dates(o, taken)
 	d.missing(o, taken)
 	d.unknown(o, taken)
+	d.scale(o, taken)
 	d.units(o, taken)
+	for _, t := range tables {
+		d.checkKinds(t.features)
+	}
 	return tables
 }
 

@@ -248,7 +248,7 @@ func (s *Source) describeNodes(form *ingest.Schema, n *nodes) {
 		form.Tables = append(form.Tables, ingest.Table{Name: m.name, NodeType: n.name, Dim: m.width()})
 		s.tables = append(s.tables, tableOf{nodes: n, index: i})
 	}
-	form.Skipped = append(append(form.Skipped, filled(n.tables)...), taken(n.tables)...)
+	form.Skipped = append(form.Skipped, notes(n.tables)...)
 	if n.label.set() {
 		form.Labels = append(form.Labels, ingest.Label{
 			Name: "label", NodeType: n.name, Classes: n.classes.Len(), ClassNames: n.classes.Names,
@@ -277,6 +277,11 @@ func (s *Source) describeNodes(form *ingest.Schema, n *nodes) {
 	}
 }
 
+// notes returns what was done to columns that their values alone decide.
+func notes(tables []matrix) []string {
+	return slices.Concat(filled(tables), taken(tables), pruned(tables), constants(tables))
+}
+
 func (s *Source) describeEdges(form *ingest.Schema, e *edges) {
 	for i := range e.names {
 		r := e.relationAt(i)
@@ -288,7 +293,7 @@ func (s *Source) describeEdges(form *ingest.Schema, e *edges) {
 			s.tables = append(s.tables, tableOf{edges: relation{e, int32(i)}, index: k})
 		}
 	}
-	form.Skipped = append(append(form.Skipped, filled(e.tables)...), taken(e.tables)...)
+	form.Skipped = append(form.Skipped, notes(e.tables)...)
 	if note := e.cleaned(); note != "" {
 		form.Skipped = append(form.Skipped, note)
 	}
@@ -465,6 +470,6 @@ func (s *Source) Split(ctx context.Context, i int, part ingest.Part, emit func(i
 // opened panics on a section that the schema does not list.
 func (s *Source) opened(i, n int) {
 	if s.form == nil || i < 0 || i >= n {
-		panic("table: no such section; they are those of Schema")
+		panic("table: no such section in the Schema")
 	}
 }

@@ -206,10 +206,17 @@ func columnDiffers(was, is *store.Encoding) string {
 	case !slices.Equal(was.Categories, is.Categories):
 		return fmt.Sprintf("has the categories %s, and was learnt with %s; ingest both together, so that a category has one number in both", some(is.Categories),
 			some(was.Categories))
+	case !slices.Equal(was.Parts, is.Parts):
+		return fmt.Sprintf("is a date by its %s, and was learnt by its %s; ingest it likewise", some(is.Parts), some(was.Parts))
 	case was.Missing != is.Missing:
 		return fmt.Sprintf("has missing numbers %s, and they were %s where it was learnt; ingest it likewise", rule(is), rule(was))
 	case was.Width != is.Width:
 		return fmt.Sprintf("takes %d numbers, and was learnt with %d; ingest it likewise", is.Width, was.Width)
+	case was.Reference != is.Reference:
+		return fmt.Sprintf("has ages until %s, and they were until %s where it was learnt; ingest it likewise", is.Reference, was.Reference)
+	case !was.SameScale(is):
+		return fmt.Sprintf("is scaled by %s, and by %s where it was learnt; ingest it likewise",
+			cmp.Or(is.ScaleText(), "nothing"), cmp.Or(was.ScaleText(), "nothing"))
 	case is.Filled > 0 && !slices.Equal(was.Means, is.Means):
 		return fmt.Sprintf("has %d missing numbers replaced by their mean %v, which was %v where it was learnt; fill them in with the latter", is.Filled,
 			is.Means[:min(len(is.Means), 4)], was.Means[:min(len(was.Means), 4)])
