@@ -101,12 +101,20 @@ func (d *dates) settle(s *scaler) {
 
 func utc(t lines.Instant) time.Time { return time.Unix(t.Sec, int64(t.Nanos)).UTC() }
 
+// angle rounds a sine or cosine to float32. A quarter of a circle has exact zeros.
+func angle(x float64) float32 {
+	if math.Abs(x) < 1e-12 {
+		return 0
+	}
+	return float32(x)
+}
+
 // append appends the numbers of a date. scaler may be nil.
 func (d *dates) append(row []float32, t lines.Instant, scaler *scaler) []float32 {
 	on := utc(t)
 	circle := func(part, whole float64) {
 		sin, cos := math.Sincos(2 * math.Pi * part / whole)
-		row = append(row, float32(sin), float32(cos))
+		row = append(row, angle(sin), angle(cos))
 	}
 	scaled := 0
 	number := func(x float64) {
