@@ -85,7 +85,7 @@ var coveredTrain = map[string][]string{
 	"split":               {"given", "other"},
 	"patience":            {"1"},
 	"eval-every":          {"2"},
-	"eval-test":           {"epoch"},
+	"eval-test":           {"epoch", "none"},
 	"eval":                {"full", "sampled", "replay", "live", "none"},
 	"eval-memory":         {"0", "1MiB"},
 	"layer-dtype":         {"f16"},

@@ -208,7 +208,7 @@ func (t *trainer) Validate(ctx context.Context, e *run.Epoch) error {
 	start := time.Now()
 	defer func() { t.Result.Evaluation.Seconds += time.Since(start).Seconds() }()
 	constant := "" // of the test part
-	if t.EvalTest == "epoch" {
+	if t.EvalTest == run.TestEpoch {
 		acc, ok, err := t.measure(ctx, tasks.Test)
 		if err != nil {
 			return err

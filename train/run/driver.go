@@ -111,8 +111,8 @@ type Workload interface {
 	// figures of e, and keeps the weights in Driver.Best if they are the best so far. It may call
 	// Driver.Checkpoint before it changes other state.
 	//
-	// Test is called after the last epoch. It measures the weights that validation chose, or else
-	// the last ones. Afterwards the last ones are in place.
+	// Test is called after the last epoch, unless Options.EvalTest is TestNone. It measures the
+	// weights that validation chose, or else the last ones. Afterwards the last ones are in place.
 	Validate(ctx context.Context, e *Epoch) error
 	Test(ctx context.Context) error
 	// Remark gives the notes about an epoch, before its metrics go on record. AtRest is called
@@ -449,8 +449,10 @@ func (d *Driver) epochs(ctx context.Context) (err error) {
 		}
 	}
 	d.Ends.End(d.Result, d.Updates())
-	if err := d.work.Test(ctx); err != nil {
-		return err
+	if d.EvalTest != TestNone {
+		if err := d.work.Test(ctx); err != nil {
+			return err
+		}
 	}
 	return d.about.Dataset.Unchanged()
 }

@@ -220,10 +220,12 @@ func (e *Ending) End(r *Result, updates int) {
 	}
 }
 
-// Covers reports whether a run that finished with r has made the epochs that o asks for. It assumes
-// that the other options of o are the run's.
+// Covers reports whether a run that finished with r has made the epochs that o asks for, and the
+// test. It assumes that the other options of o are the run's.
 func (r *Result) Covers(o Options) bool {
 	switch {
+	case r.Options.EvalTest == TestNone && o.EvalTest != TestNone:
+		return false
 	case r.Status == StoppedEarly: // and Patience may not change
 		return true
 	case o.Epochs == Auto:

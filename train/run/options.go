@@ -81,8 +81,8 @@ type Options struct {
 	// Metric is the metric of evaluation. Empty is accuracy, or micro-F1 where a node has several
 	// classes, ROC-AUC for LinkTask, and RMSE where numbers are learnt.
 	Metric metric.Kind `json:"metric"`
-	// EvalTest is "best", which measures the test set once, with the weights that validation
-	// chose, or "epoch", which measures it at every evaluation.
+	// EvalTest is TestBest, which measures the test set once, with the weights that validation
+	// chose, TestEpoch, which measures it at every evaluation, or TestNone.
 	EvalTest string `json:"eval_test"`
 	// Eval is the way to evaluate: "full", over all neighbours; "sampled", on blocks sampled with
 	// the training fanouts, from EvalNodes nodes of each part at most; or "auto", as empty: full
@@ -157,7 +157,7 @@ func DefaultOptions() Options {
 		Batch: 1000, Epochs: Auto, Patience: Auto, LR: 0.003, Seed: 1, ClassWeights: task.NoWeights,
 		Optim:    optim.Options{Kind: optim.Adam, Rows: optim.RowAdam},
 		Schedule: optim.Schedule{Kind: optim.Constant}, Kernels: "auto",
-		EvalEvery: 1, EvalTest: "best", EvalBytes: Auto, EvalNodes: 20000,
+		EvalEvery: 1, EvalTest: TestBest, EvalBytes: Auto, EvalNodes: 20000,
 		KeepCheckpoints: 2, LogEvery: 100, Options: tiers.DefaultOptions(),
 	}
 }
@@ -206,6 +206,13 @@ const (
 	NodeTask = "node" // the classes of nodes, or their numbers
 	LinkTask = "link" // the edges of a relation
 	EdgeTask = "edge" // the classes of the edges of a relation, or their numbers
+)
+
+// Values of Options.EvalTest.
+const (
+	TestBest  = "best"
+	TestEpoch = "epoch"
+	TestNone  = "none" // the test part is not measured
 )
 
 // Links reports whether links are learnt.

@@ -406,9 +406,10 @@ var Table = setting.Table[Options]{
 	{Key: "eval_every", ByData: true,
 		In:   func(o *Options) value { return setting.Int(&o.EvalEvery).AtLeast(1) },
 		Help: "epochs between evaluations"},
-	{Key: "eval_test",
-		In:   func(o *Options) value { return setting.Word(&o.EvalTest, "best", "epoch") },
-		Help: "test with the best weights at the end (best), or at every evaluation (epoch)"},
+	{Key: "eval_test", Free: anyTime,
+		In: func(o *Options) value { return setting.Word(&o.EvalTest, TestBest, TestEpoch, TestNone) },
+		Help: "when the test part is measured: at the end with the best weights (best), at every evaluation (epoch), or not at all (none); " +
+			"a run that ended without it may still be tested, by {resume}"},
 	{Key: "eval_nodes",
 		In:   func(o *Options) value { return setting.Int(&o.EvalNodes).AtLeast(1) },
 		Help: "nodes a part in sampled evaluation"},
