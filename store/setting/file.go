@@ -122,10 +122,8 @@ func (*IntsByName) perName()  {}
 // textFor returns the value as v.Set reads it.
 func (l Line) textFor(v Value) (string, error) {
 	n := l.value
-	list, isListed := v.(listed)
-	if text, ok := v.(*Text); ok {
-		isListed = text.commas
-	}
+	list, _ := v.(listed)
+	isListed := takesList(v)
 	_, named := v.(byName)
 	switch {
 	case n.Style&yaml.TaggedStyle != 0:
@@ -156,6 +154,73 @@ func (l Line) textFor(v Value) (string, error) {
 	return l.Text()
 }
 
+// Items returns the entries of a mapping, such as {log: [1, 2]}. It returns nil if the value is no
+// mapping.
+func (l Line) Items() (items []Line, err error) {
+	n := l.value
+	if n.Kind != yaml.MappingNode || n.Style&yaml.TaggedStyle != 0 {
+		return nil, nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name, err := word(n.Content[i])
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, Line{name, n.Content[i].Line, n.Content[i+1]})
+	}
+	return items, nil
+}
+
+// Words returns the words of a list, or of one word.
+func (l Line) Words() ([]string, error) { return words(l.value) }
+
+// Alternatives returns the values that a line lists for an option, as its flag reads them. listed
+// is false if the line has one value. If an option takes a list as its value, a list of lists has
+// several values, and a list of words has one.
+func (b *bound) Alternatives(flag string, l Line) (texts []string, listed bool, err error) {
+	v, n := b.value(flag), l.value
+	if n.Kind != yaml.SequenceNode || n.Style&yaml.TaggedStyle != 0 {
+		text, err := l.textFor(v)
+		return []string{text}, false, err
+	}
+	deep := func(item *yaml.Node) bool { return item.Kind == yaml.SequenceNode || item.Kind == yaml.MappingNode }
+	if takesList(v) && len(n.Content) > 0 && !slices.ContainsFunc(n.Content, deep) {
+		if slices.ContainsFunc(n.Content, func(item *yaml.Node) bool { return strings.Contains(item.Value, ",") }) {
+			return nil, false, errors.New("this list is one value of the option, and one of its words has commas; for several values write a list of " +
+				"lists, as in [[15, 10], [5, 5]]")
+		}
+		text, err := l.textFor(v)
+		return []string{text}, false, err
+	}
+	for _, item := range n.Content {
+		text, err := Line{l.Name, item.Line, item}.textFor(v)
+		if err != nil {
+			return nil, true, err
+		}
+		texts = append(texts, text)
+	}
+	return texts, true, nil
+}
+
+// TakesList reports whether the value of a flag is a list.
+func (b *bound) TakesList(flag string) bool { return takesList(b.value(flag)) }
+
+// Kind returns the kind of value that a flag takes, as help names it.
+func (b *bound) Kind(flag string) string { return b.value(flag).Type() }
+
+func (b *bound) value(flag string) Value {
+	return b.options[slices.IndexFunc(b.options, func(x option) bool { return x.flag == flag })].value
+}
+
+// takesList reports whether a list of words is one value of the option.
+func takesList(v Value) bool {
+	if text, ok := v.(*Text); ok {
+		return text.commas
+	}
+	_, ok := v.(listed)
+	return ok
+}
+
 // Find returns the option that a file names by its flag or its key. Dashes and underscores are
 // alike.
 func (b *bound) Find(name string) (flag, key string, ok bool) {
@@ -182,8 +247,7 @@ func (b *bound) FlagNames() (flags []string) {
 // Read sets an option as its flag would, to the value of a line. It returns the errors that the
 // flag would have left for Err.
 func (b *bound) Read(flag string, l Line) error {
-	i := slices.IndexFunc(b.options, func(x option) bool { return x.flag == flag })
-	text, err := l.textFor(b.options[i].value)
+	text, err := l.textFor(b.value(flag))
 	if err != nil {
 		return err
 	}
