@@ -107,6 +107,7 @@
 //	stream -> cachetier, kernels, store
 //	page -> kernels
 //	live -> run, train, page, metric, pipeline, cachetier, kernels, store
+//	sweep -> run, metric, checkpoint, store
 //	trace -> data, history, sample, cachetier, kernels, store
 //	train -> all of them
 //

@@ -54,6 +54,22 @@ func makeRoot(path string) (*rootFS, error) {
 	return openRoot(path)
 }
 
+// ClosedFS is a file system that its user closes.
+type ClosedFS interface {
+	vfs.FS
+	io.Closer
+}
+
+// MakeFS makes the directory at path, if needed, and returns its file system under paths that begin
+// with path. No symbolic link in it is followed, and only regular files and directories are opened.
+func MakeFS(path string) (ClosedFS, error) {
+	f, err := makeRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
 func (f *rootFS) Close() error { return f.root.Close() }
 
 // rel returns the name of a path inside the directory.
