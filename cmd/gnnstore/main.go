@@ -115,7 +115,8 @@ func newRoot(log *logOptions) *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(wrongFlag)
 	root.AddCommand(groupFlags(newIngest()), groupFlags(newGenerate()), newExport(), newPartition(), newInspect(),
-		newVerify(), groupFlags(newTrain()), groupFlags(newPredict()), groupFlags(newEval()), groupFlags(newTrace()), newStats(), newRuns(), newBench(), newDoctor(), newDemo(), newVersion())
+		newVerify(), groupFlags(newTrain()), groupFlags(newSweep()), groupFlags(newPredict()), groupFlags(newEval()),
+		groupFlags(newTrace()), newStats(), newRuns(), newBench(), newDoctor(), newDemo(), newVersion())
 	for _, more := range extraCommands {
 		root.AddCommand(more())
 	}

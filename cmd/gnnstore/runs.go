@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,16 +50,11 @@ type seedGroup struct {
 	Options map[string]string `json:"options"` // as in listedRun, without seed
 	Runs    []string          `json:"runs"`
 	Seeds   []uint64          `json:"seeds"`
-	Valid   *overSeeds        `json:"valid,omitempty"`
-	Test    *overSeeds        `json:"test,omitempty"`
+	Failed  int               `json:"failed"` // runs by further seeds that failed
+	Valid   *metric.Spread    `json:"valid,omitempty"`
+	Test    *metric.Spread    `json:"test,omitempty"`
 
 	kind metric.Kind
-}
-
-// overSeeds is the mean of some numbers and their standard deviation, with n-1 in the denominator.
-type overSeeds struct {
-	Mean      float64 `json:"mean"`
-	Deviation float64 `json:"deviation"`
 }
 
 // runList is the output of runs.
@@ -240,13 +234,20 @@ func epochsOf(o *run.Options) string {
 func (list *runList) groupSeeds() {
 	groups := map[string]*seedGroup{}
 	members := map[*seedGroup][]*listedRun{}
+	failed := map[string]map[uint64]bool{} // seeds, by key
 	for _, l := range list.Runs {
-		if l.Status != run.Done && l.Status != run.StoppedEarly {
-			continue
-		}
 		others := maps.Clone(l.Options)
 		delete(others, "seed")
 		key := l.Seal + " " + l.Metric + " " + optionsText(others)
+		switch {
+		case l.Status == run.Failed && failed[key] == nil:
+			failed[key] = map[uint64]bool{l.seed: true}
+		case l.Status == run.Failed:
+			failed[key][l.seed] = true
+		}
+		if l.Status != run.Done && l.Status != run.StoppedEarly {
+			continue
+		}
 		g := groups[key]
 		if g == nil {
 			g = &seedGroup{Dataset: l.Dataset, Metric: l.Metric, Options: others, kind: l.kind}
@@ -257,6 +258,13 @@ func (list *runList) groupSeeds() {
 			members[g] = append(members[g], l)
 		}
 	}
+	for key, seeds := range failed {
+		for seed := range seeds {
+			if g := groups[key]; g != nil && !slices.Contains(g.Seeds, seed) {
+				g.Failed++
+			}
+		}
+	}
 	list.Seeds = slices.DeleteFunc(list.Seeds, func(g *seedGroup) bool { return len(g.Runs) < 2 })
 	for _, g := range list.Seeds {
 		g.Valid = spreadOf(members[g], func(l *listedRun) *float64 { return l.Valid })
@@ -265,20 +273,16 @@ func (list *runList) groupSeeds() {
 }
 
 // spreadOf returns nil unless each run has the value.
-func spreadOf(runs []*listedRun, value func(*listedRun) *float64) *overSeeds {
-	s, n := new(overSeeds), float64(len(runs))
+func spreadOf(runs []*listedRun, value func(*listedRun) *float64) *metric.Spread {
+	var values []float64
 	for _, l := range runs {
 		v := value(l)
 		if v == nil {
 			return nil
 		}
-		s.Mean += *v / n
+		values = append(values, *v)
 	}
-	for _, l := range runs {
-		s.Deviation += (*value(l) - s.Mean) * (*value(l) - s.Mean)
-	}
-	s.Deviation = math.Sqrt(s.Deviation / (n - 1))
-	return s
+	return metric.SpreadOf(values)
 }
 
 // optionsText writes options as flags.
@@ -290,9 +294,20 @@ func optionsText(options map[string]string) string {
 		if value == "" || strings.ContainsAny(value, " \t") {
 			value = strconv.Quote(value)
 		}
-		texts = append(texts, "--"+cmp.Or(names[key], key)+" "+value)
+		texts = append(texts, flagText(cmp.Or(names[key], key), value))
 	}
 	return strings.Join(texts, " ")
+}
+
+// flagText writes a flag with a value. A switch needs no value, and takes none after a blank.
+func flagText(flag, value string) string {
+	switch value {
+	case "true":
+		return "--" + flag
+	case "false":
+		return "--" + flag + "=false"
+	}
+	return "--" + flag + " " + value
 }
 
 func (list *runList) print(w io.Writer) {
@@ -311,8 +326,11 @@ func (list *runList) print(w io.Writer) {
 		}
 	}
 	for _, g := range list.Seeds {
-		printf(w, "over %d seeds of %s: %s %s, %s %s", len(g.Runs), clean(g.Dataset), column("valid", g.kind), g.Valid.text(g.kind),
-			column("test", g.kind), g.Test.text(g.kind))
+		printf(w, "over %d seeds of %s: %s %s, %s %s", len(g.Runs), clean(g.Dataset), column("valid", g.kind), meanText(g.kind, g.Valid, len(g.Runs)),
+			column("test", g.kind), meanText(g.kind, g.Test, len(g.Runs)))
+		if g.Failed > 0 {
+			printf(w, ", %d more failed", g.Failed)
+		}
 		if len(g.Options) > 0 {
 			printf(w, ": %s", clean(optionsText(g.Options)))
 		}
@@ -332,17 +350,6 @@ func (l *listedRun) cells() []string {
 		clean(l.Run), clean(cmp.Or(l.Dataset, "-")), l.Status, strconv.Itoa(l.Epochs), best, measure, measured(l.kind, l.Valid),
 		measured(l.kind, l.Test), seconds(l.Seconds), size(l.PeakRSS),
 	}
-}
-
-// text is the mean and the deviation in the form of measured.
-func (s *overSeeds) text(k metric.Kind) string {
-	switch {
-	case s == nil:
-		return "-"
-	case k.OfNumbers():
-		return fmt.Sprintf("%.4g ± %.2g", s.Mean, s.Deviation)
-	}
-	return fmt.Sprintf("%.2f ± %.2f %%", 100*s.Mean, 100*s.Deviation)
 }
 
 // writeCSV writes a row a run.

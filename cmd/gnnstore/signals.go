@@ -53,6 +53,15 @@ func endings() []os.Signal {
 	return list
 }
 
+// stoppedError is the end of a command of several runs that a signal interrupted in one of them.
+type stoppedError struct {
+	text  string
+	cause error
+}
+
+func (e *stoppedError) Error() string { return e.text }
+func (e *stoppedError) Unwrap() error { return e.cause }
+
 // failureCode returns the exit code of a command that ended with err: the signal's if a signal
 // interrupted the command, 2 if ingest asks a question, else 1.
 func failureCode(ctx context.Context, err error) int {

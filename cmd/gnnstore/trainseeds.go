@@ -64,13 +64,13 @@ func trainSeeds(cmd *cobra.Command, path string, o *trainOptions) error {
 		printf(cmd.OutOrStdout(), "seed %d, run %d of %d\n", one.Seed, k+1, o.seeds)
 		paths = append(paths, one.run)
 		err := one.train(cmd, path)
-		if stopped := new(interruptedError); errors.As(err, &stopped) {
-			return fmt.Errorf("interrupted in run %d of %d; go on by the same command with --resume --run %s", k+1, o.seeds, dir)
+		if stopped := new(interruptedError); errors.As(err, &stopped) || err != nil && cmd.Context().Err() != nil {
+			return &stoppedError{fmt.Sprintf("interrupted in run %d of %d; go on by the same command with --resume --run %s", k+1, o.seeds, dir), err}
 		}
 		if err == nil {
 			continue
 		}
-		if r, rerr := run.Read(one.run); rerr != nil || r.Status != run.Failed || cmd.Context().Err() != nil {
+		if r, rerr := run.Read(one.run); rerr != nil || r.Status != run.Failed {
 			return err
 		}
 		failed++
@@ -79,8 +79,11 @@ func trainSeeds(cmd *cobra.Command, path string, o *trainOptions) error {
 	if failed == o.seeds {
 		return fmt.Errorf("all %d runs failed; see gnnstore runs %s", failed, dir)
 	}
-	if failed > 0 {
-		printf(cmd.ErrOrStderr(), "note: %d of %d runs failed, and the mean is of the others\n", failed, o.seeds)
+	switch {
+	case failed == o.seeds-1:
+		printf(cmd.ErrOrStderr(), "note: %d of %d runs failed, so there is no mean\n", failed, o.seeds)
+	case failed > 0:
+		printf(cmd.ErrOrStderr(), "note: %d of %d runs failed, and the mean is over the others\n", failed, o.seeds)
 	}
 	list := listRuns(paths, runOrders["run"])
 	if o.json {
@@ -94,16 +97,7 @@ func trainSeeds(cmd *cobra.Command, path string, o *trainOptions) error {
 // seedsDir makes the directory of the runs, unless it goes on in one.
 func (o *trainOptions) seedsDir(dataset string) (string, error) {
 	if o.run == "" {
-		if err := os.MkdirAll("runs", 0o777); err != nil {
-			return "", fmt.Errorf("run directory: %w", err)
-		}
-		name := strings.TrimSuffix(filepath.Base(filepath.Clean(dataset)), ".gnn")
-		for n := 1; ; n++ {
-			dir := filepath.Join("runs", fmt.Sprintf("%s-seeds-%d", name, n))
-			if err := os.Mkdir(dir, 0o777); err == nil || !errors.Is(err, os.ErrExist) {
-				return dir, err
-			}
-		}
+		return freshDir(runsOf(dataset) + "-seeds")
 	}
 	if err := os.MkdirAll(o.run, 0o777); err != nil {
 		return "", fmt.Errorf("run directory: %w", err)
@@ -120,4 +114,22 @@ func (o *trainOptions) seedsDir(dataset string) (string, error) {
 		return "", fmt.Errorf("--run %s: it holds runs already; --resume goes on with them, or choose another directory", o.run)
 	}
 	return o.run, nil
+}
+
+// runsOf returns the path that directories of runs on a dataset begin with.
+func runsOf(dataset string) string {
+	return filepath.Join("runs", strings.TrimSuffix(filepath.Base(filepath.Clean(dataset)), ".gnn"))
+}
+
+// freshDir makes the first directory PREFIX-N that does not exist.
+func freshDir(prefix string) (string, error) {
+	if err := os.MkdirAll(filepath.Dir(prefix), 0o777); err != nil {
+		return "", fmt.Errorf("run directory: %w", err)
+	}
+	for n := 1; ; n++ {
+		dir := fmt.Sprintf("%s-%d", prefix, n)
+		if err := os.Mkdir(dir, 0o777); err == nil || !errors.Is(err, os.ErrExist) {
+			return dir, err
+		}
+	}
 }

@@ -77,6 +77,8 @@ func screenOf(w io.Writer) *os.File {
 			w = under.Writer
 		case visible:
 			w = under.Writer
+		case *onceWriter:
+			w = under.Writer
 		case *os.File:
 			if term.IsTerminal(int(under.Fd())) {
 				return under
