@@ -102,7 +102,7 @@ var formats = map[string]struct {
 		[]string{"data.pt graph.gnn --undirected", "processed/data.pt typed.gnn"},
 		func(p string, o *sourceOptions) (ingest.Source, error) { return arrays.Open(p, o.arrays) }},
 	"table": {"csv, tsv, parquet and JSON-lines tables of many types, by a schema.yaml; --infer writes a first one",
-		[]string{"--infer tables/ > tables/schema.yaml", "tables/schema.yaml shop.gnn --features random:64", "new/schema.yaml new.gnn --like runs/shop-1"},
+		[]string{"--infer tables/ > tables/schema.yaml", "--template > tables/schema.yaml", "tables/schema.yaml shop.gnn --features random:64", "new/schema.yaml new.gnn --like runs/shop-1"},
 		func(p string, o *sourceOptions) (ingest.Source, error) {
 			if info, err := os.Stat(p); err == nil && info.IsDir() {
 				return nil, fmt.Errorf("%s: a folder; name the schema of its tables, or write a first one: gnnstore ingest table --infer %s", p, p)

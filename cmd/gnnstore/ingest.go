@@ -22,9 +22,10 @@ import (
 
 type ingestOptions struct {
 	buildOptions
-	source sourceOptions
-	infer  bool
-	format string
+	source   sourceOptions
+	infer    bool
+	template bool
+	format   string
 }
 
 // newIngest returns the command ingest, with a subcommand for each format. The command reads
@@ -97,7 +98,10 @@ func bindIngest(cmd *cobra.Command, format string) {
 	given := bindTable(cmd, ingestTable, &o)
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		names := []string{"FORMAT", "SRC", "OUT"}
-		if o.infer {
+		switch {
+		case o.template:
+			names = []string{"FORMAT"}
+		case o.infer:
 			names = []string{"FORMAT", "DIR"}
 		}
 		if format != "" {
@@ -116,9 +120,17 @@ func bindIngest(cmd *cobra.Command, format string) {
 	}
 }
 
-// read ingests a source. args are FORMAT, SRC and OUT, or with --infer FORMAT and DIR.
+// read ingests a source. args are FORMAT, SRC and OUT, with --infer FORMAT and DIR, and with
+// --template FORMAT alone.
 func (o *ingestOptions) read(cmd *cobra.Command, given *setting.Bound[ingestOptions], args []string) error {
 	format := args[0]
+	if o.template {
+		if format != "table" {
+			return misuse(fmt.Errorf("--template: it goes with format table, and this is %s", format))
+		}
+		_, err := cmd.OutOrStdout().Write(table.Template())
+		return err
+	}
 	if !o.source.follow {
 		if err := build.CheckLinks(args[1]); err != nil {
 			return err

@@ -56,7 +56,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 			message = strings.ReplaceAll(message, context.Canceled.Error(), "interrupted")
 		}
-		log.fail(stderr, message+placeAdvice(err)+nearPath(message, cmd.Flags().Args()))
+		log.fail(stderr, message+placeAdvice(err)+schemaAdvice(err)+nearPath(message, cmd.Flags().Args()))
 	}
 	return failureCode(ctx, err)
 }

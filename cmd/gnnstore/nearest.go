@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gnnstore/gnnstore/ingest/table"
 	"github.com/gnnstore/gnnstore/store/setting"
 )
 
@@ -70,6 +71,14 @@ func nearPath(message string, args []string) string {
 		if near := setting.Nearest(strings.TrimSuffix(filepath.Base(path), ending), stems); near != "" {
 			return fmt.Sprintf("; did you mean %s?", filepath.Join(filepath.Dir(path), near+ending))
 		}
+	}
+	return ""
+}
+
+// schemaAdvice returns the end of a message about a schema of tables, or "" for other errors.
+func schemaAdvice(err error) string {
+	if errors.As(err, new(*table.SchemaError)) {
+		return "; gnnstore help schema lists all keys"
 	}
 	return ""
 }

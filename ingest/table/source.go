@@ -68,8 +68,14 @@ type tableOf struct {
 
 var _ ingest.Source = (*Source)(nil)
 
-// Open reads a schema, and the beginnings of the files that it names.
+// Open reads a schema, and the beginnings of the files that it names. Its errors about the schema
+// are a [*SchemaError].
 func Open(path string, o Options) (*Source, error) {
+	s, err := open(path, o)
+	return s, inSchemaFile(path, err)
+}
+
+func open(path string, o Options) (*Source, error) {
 	sch, err := readSchema(path, o)
 	if err != nil {
 		return nil, err
@@ -123,7 +129,8 @@ func (s *Source) Extras() ingest.Extras {
 // Schema reads what must be known beforehand on its first call: the first rows of every entry, and
 // whole tables that have labels or categories, name relations, or have no column of ids.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
-	return ingest.ScanOnce(ctx, &s.form, s.scan)
+	form, err := ingest.ScanOnce(ctx, &s.form, s.scan)
+	return form, inSchemaFile(s.schema.path, err)
 }
 
 func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {

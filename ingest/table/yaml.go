@@ -101,7 +101,8 @@ func (d *document) object(n *yaml.Node, what string, known ...string) *object {
 		case again:
 			d.errorf(key.line, "key %s is there twice", lines.ClipText(key.text))
 		case len(known) > 0 && !slices.Contains(known, key.text):
-			d.errorf(key.line, "%s has no key %q; there are %s", what, lines.ClipText(key.text), strings.Join(known, ", "))
+			d.errorf(key.line, "%s has no key %q; %sthere are %s", what, lines.ClipText(key.text),
+				nearest(key.text, known), strings.Join(known, ", "))
 		}
 		o.keys[key.text] = n.Content[i+1]
 	}
