@@ -42,7 +42,8 @@ func (f *feature) appendHashed(row []float32, t ingest.Token, there bool) []floa
 // counts calls set for each column of a mapping from columns to numbers from 1 to most, and for all
 // columns if there is one number.
 func (d *document) counts(
-	o *object, key string, most int, taken map[string]*feature, all func(n int), set func(f *feature, column word, n int),
+	o *object, key string, most int, taken map[string]*feature,
+	all func(n int), set func(f *feature, column word, n int),
 ) {
 	number := func(w word) int {
 		n, err := strconv.Atoi(w.text)

@@ -237,6 +237,7 @@ type guessed struct {
 	refers   string // node type that it names
 	points   bool   // some numbers have a decimal point
 	spelling lines.Spelling
+	measured
 }
 
 func newGuessed(name string, number int, numerals lines.Numerals) *guessed {
@@ -404,6 +405,7 @@ func (c *guessed) add(v *value) {
 		c.absent++
 	case v.Kind == parquet.Text && ingest.MayBeMissing(text):
 		c.words[text]++
+	case c.addDate(v):
 	case err != nil, len(text) > 1 && text[0] == '0' && strings.Trim(text, "0123456789") == "": // 007 is a name
 		c.odd = true
 	case v.Kind == parquet.List || len(numbers) != 1:
@@ -411,8 +413,10 @@ func (c *guessed) add(v *value) {
 		c.widths[len(numbers)]++
 	case looksInt(v, c.spelling.Numerals) || v.Kind == parquet.Int:
 		c.integers++
+		c.addNumber(numbers[0])
 		c.large = c.large || numbers[0] > largestFeature || numbers[0] < -largestFeature
 	default:
+		c.addNumber(numbers[0])
 		c.floats++
 	}
 }

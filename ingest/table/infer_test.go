@@ -2,8 +2,11 @@ package table
 
 import (
 	"fmt"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -208,4 +211,83 @@ func TestInferCalledTest(t *testing.T) {
 	require.Contains(t, yaml, "masks: {train: train_mask, valid: val_mask} #")
 	require.Contains(t, yaml, "features: [test]")
 	require.Len(t, g.splits["node"][0], 15)
+}
+
+// TestInferColumns: numbers with a long tail or too large for 16 bits get a scale, dates get parts,
+// and texts with many values a cap or a hash. The schema reads the table.
+func TestInferColumns(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("user_id,age,income,big,signup,seen,mixed,city,agent,name,at\n")
+	for i := range 1200 {
+		day := fmt.Sprintf("20%02d-%02d-%02d", i%20, i%12+1, i%28+1)
+		signup, mixed := day, day
+		if i%50 == 7 {
+			signup = "NA"
+		}
+		if i == 5 {
+			mixed = "soon"
+		}
+		fmt.Fprintf(&b, "u%d,%d,%d,%d,%s,%sT%02d:00:00Z,%s,city%d,agent%d,name %d,%d\n", i, 18+i%70,
+			int(math.Pow(10, float64(i%7))), 70000+i%10, signup, day, i%24, mixed, i%60, i%400, i, 1700000000+i)
+	}
+	dir := files{"users.csv": b.String(), "follows.csv": "src,dst\nu0,u1\n"}.write(t)
+	yaml, g := inferAndRead(t, dir)
+	require.Contains(t, yaml, `
+    features: [age, income, big, signup, seen, city, agent] # columns of numbers, and others as the next lines say
+    max_categories: {city: 50} # city: 60 different texts in the first 1000 rows
+    hash: {agent: 32} # agent: 400 different texts in the first 1000 rows
+    scale: {income: log, big: standard} # income: the largest number, `)
+	require.Contains(t, yaml, `; big: numbers up to 7.001e+04, and 16 bits end at 65504
+    dates: {signup: [year, month, weekday, age], seen: [year, month, weekday, hour, age]} # signup: its cells are dates; its age is until the newest one; seen: `)
+	require.Contains(t, yaml, "\n    missing: {signup: indicator} # signup: 20 of the first 1000 rows have none\n")
+	require.Contains(t, yaml, "# not used: mixed (text), name (text), at (large integers, as ids and times are)\n")
+	require.Equal(t, 1+1+1+(6+1)+8+51+32, g.schema.Tables[0].Dim)
+	for _, x := range g.rows["user/feat"] {
+		require.Less(t, math.Abs(float64(x)), 65504.0)
+	}
+}
+
+// TestInferredColumnsAreAccepted: whatever a column of any kind holds, the schema that is inferred
+// from the whole table reads it.
+func TestInferredColumnsAreAccepted(t *testing.T) {
+	kinds := map[string]func(r *rapid.T) string{
+		"number": func(r *rapid.T) string { return fmt.Sprint(rapid.Float32Range(-1e30, 1e30).Draw(r, "x")) },
+		"amount": func(r *rapid.T) string { return fmt.Sprint(rapid.IntRange(0, 1<<40).Draw(r, "n")) },
+		"day": func(r *rapid.T) string {
+			return fmt.Sprintf("%04d-02-%02d", rapid.IntRange(1, 9999).Draw(r, "y"), rapid.IntRange(1, 29).Draw(r, "d"))
+		},
+		"time": func(r *rapid.T) string {
+			return fmt.Sprintf("2020-01-01 %02d:00:00", rapid.IntRange(0, 23).Draw(r, "h"))
+		},
+		"zoned": func(r *rapid.T) string {
+			return fmt.Sprintf("2020-01-01T%02d:00:00+01:00", rapid.IntRange(0, 23).Draw(r, "h"))
+		},
+		"word": func(r *rapid.T) string { return rapid.SampledFrom([]string{"a", "b c", "é", "true"}).Draw(r, "w") },
+		"text": func(r *rapid.T) string { return "text" + fmt.Sprint(rapid.IntRange(0, 60).Draw(r, "t")) },
+		"none": func(*rapid.T) string { return "" },
+		"NA":   func(*rapid.T) string { return "NA" },
+	}
+	rapid.Check(t, func(r *rapid.T) {
+		var columns [][]string
+		for range rapid.IntRange(1, 4).Draw(r, "columns") {
+			columns = append(columns, rapid.SliceOfN(rapid.SampledFrom(slices.Sorted(maps.Keys(kinds))), 1, 2).Draw(r, "kinds"))
+		}
+		var b strings.Builder
+		b.WriteString("user_id")
+		for k := range columns {
+			fmt.Fprintf(&b, ",c%d", k)
+		}
+		for i := range rapid.SampledFrom([]int{1, 3, 130}).Draw(r, "rows") {
+			fmt.Fprintf(&b, "\nu%d", i)
+			for _, c := range columns {
+				b.WriteString("," + kinds[rapid.SampledFrom(c).Draw(r, "kind")](r))
+			}
+		}
+		dir := files{"users.csv": b.String() + "\n", "follows.csv": "src,dst\nu0,u0\n"}.write(t)
+		yaml, err := Infer(dir, Options{})
+		require.NoError(r, err)
+		require.NoError(r, os.WriteFile(filepath.Join(dir, "s.yaml"), yaml, 0o644))
+		_, err = read(dir, Options{})
+		require.NoError(r, err, "%s\n%s", yaml, b.String())
+	})
 }

@@ -167,7 +167,8 @@ func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed) {
 		kind = "integers"
 	}
 	fmt.Fprintf(b, "    id: %s # unique in the first %d rows, %s\n", quote(n.id.key()), n.rows, kind)
-	var features, categories, passed []string
+	var p proposal
+	var passed []string
 	label := n.label(foreign)
 	parted := n.splitText()
 	split := n.splitColumn()
@@ -180,7 +181,7 @@ func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed) {
 		switch {
 		case c == n.id || slices.Contains(foreign, c) || c == split || n.masked() && slices.Contains(n.masks[:], c):
 		case c == n.merged:
-			features, categories = append(features, c.key()), append(categories, c.key())
+			p.features, p.categories = append(p.features, c.key()), append(p.categories, c.key())
 		case n.passed[c] || n.passed != nil && c.missing == n.rows:
 		case n.isMask(c):
 			passed = append(passed, c.key()+" (it is called as a mask, and with others it is no split)")
@@ -194,17 +195,23 @@ func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed) {
 			passed = append(passed, c.key()+" (perhaps a split: with split, 0 is train, 1 valid and 2 test)")
 		case strings.HasSuffix(strings.ToLower(c.name), "_id") || c.is("id", "") && n.form.header:
 			passed = append(passed, c.key()+" (it looks like an id)")
-		case c.numeric(n.rows):
-			features = append(features, c.key())
+		case c.dated(n.rows):
+			p.date(c)
+		case c.numeric(n.rows) || c.amount(n.rows):
+			p.number(c)
 		case c.integers+c.floats > 0 && len(c.words) > 0 && c.integers+c.floats+missing+c.worded() == n.rows && !c.odd:
 			passed = append(passed, fmt.Sprintf("%s (%d of %d rows have no number; missing_words: %s with missing: mean would fill them)",
 				c.key(), missing+c.worded(), n.rows, quotes(slices.Sorted(maps.Keys(c.words)))))
 		case c.spelling.Remedy() != "":
 			passed = append(passed, c.passedOver())
 		case texts && len(c.values) <= fewValues && len(c.values)*4 <= n.rows:
-			features, categories = append(features, c.key()), append(categories, c.key())
+			p.features, p.categories = append(p.features, c.key()), append(p.categories, c.key())
 		case c.large:
 			passed = append(passed, c.key()+" (large integers, as ids and times are)")
+		case texts && c.manyTexts(n.rows) == "max_categories":
+			p.features, p.capped = append(p.features, c.key()), append(p.capped, c)
+		case texts && c.manyTexts(n.rows) == "hash":
+			p.features, p.hashed = append(p.features, c.key()), append(p.hashed, c)
 		case missing > 0:
 			fill := ""
 			if c.integers+c.floats+missing == n.rows {
@@ -215,13 +222,7 @@ func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed) {
 			passed = append(passed, c.key()+" (text)")
 		}
 	}
-	if len(features) > 0 {
-		fmt.Fprintf(b, "    features: %s # columns of numbers", quotes(features))
-		if len(categories) > 0 {
-			fmt.Fprintf(b, ", and of few different texts\n    categorical: %s", quotes(categories))
-		}
-		b.WriteString("\n")
-	}
+	p.write(b, n.rows)
 	switch {
 	case label == nil && len(n.joins) > 0:
 	case label == nil && len(n.columns) > 1:
@@ -240,7 +241,8 @@ func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed) {
 	}
 	var worded []*guessed
 	for _, c := range n.columns {
-		if c == label && label.is(labelNames...) || slices.Contains(categories, c.key()) {
+		many := slices.Contains(p.capped, c) || slices.Contains(p.hashed, c)
+		if c == label && label.is(labelNames...) || many || slices.Contains(p.categories, c.key()) {
 			worded = append(worded, c)
 		}
 	}
