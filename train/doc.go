@@ -108,7 +108,7 @@
 //	page -> kernels
 //	live -> run, train, page, metric, pipeline, cachetier, kernels, store
 //	sweep -> run, metric, checkpoint, store
-//	trace -> data, history, sample, cachetier, kernels, store
+//	trace -> data, history, sample, page, cachetier, kernels, store
 //	train -> all of them
 //
 // Start reading at run.Driver, which all runs share, then graph/loop.go.

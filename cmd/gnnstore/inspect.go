@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -154,14 +155,20 @@ type inspectedSplit struct {
 
 func newInspect() *cobra.Command {
 	var asJSON bool
-	var ids string
+	var ids, html string
 	cmd := &cobra.Command{
 		Use:   "inspect DATASET",
 		Short: "Show counts, degrees, tables and sizes of a dataset",
 		Args:  exactArgs("DATASET"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("ids") {
+				if html != "" {
+					return misuse(errors.New("--ids and --html: choose one of them"))
+				}
 				return printIDs(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], ids)
+			}
+			if err := checkHTML(html); err != nil {
+				return err
 			}
 			ds, err := openAny(cmd.ErrOrStderr(), args[0], 0)
 			if err != nil {
@@ -172,6 +179,15 @@ func newInspect() *cobra.Command {
 			if err := store.Guard(func() (err error) { in, err = inspect(ds); return err }); err != nil {
 				return err
 			}
+			if html != "" {
+				d, err := inspectionPage(cmd.Context(), ds, in)
+				if err == nil {
+					err = writeHTML(html, d)
+				}
+				if err != nil {
+					return err
+				}
+			}
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), in)
 			}
@@ -180,6 +196,7 @@ func newInspect() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	cmd.Flags().StringVar(&html, "html", "", "also "+htmlHelp("it, with degrees, classes and the ranges of columns,"))
 	cmd.Flags().StringVar(&ids, "ids", "", "print a line of JSON for each node of this type instead: its stored number and your id")
 	return cmd
 }

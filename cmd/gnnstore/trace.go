@@ -29,6 +29,7 @@ type traceOptions struct {
 	workers   trace.Workers // Most is 0: none are counted
 	costs     string        // of the disk
 	svg       string
+	html      string
 	json      bool
 }
 
@@ -98,8 +99,8 @@ func (o *traceOptions) complete(flags *setting.Bound[traceOptions]) error {
 		}
 		if !given("batches") {
 			o.Growth = []int{} // none
-			if o.svg != "" && len(o.Caches) == 0 {
-				errs = append(errs, errors.New("--svg: it draws how batches grow, and caches; with --history ask for them by --batches or --cache"))
+			if (o.svg != "" || o.html != "") && len(o.Caches) == 0 {
+				errs = append(errs, errors.New("--svg, --html: they draw how batches grow, and caches; with --history ask for them by --batches or --cache"))
 			}
 		}
 	}
@@ -139,6 +140,9 @@ func runTrace(ctx context.Context, stdout, stderr io.Writer, path string, o *tra
 			return fmt.Errorf("--svg %s: %s is no directory", o.svg, filepath.Dir(o.svg))
 		}
 	}
+	if err := checkHTML(o.html); err != nil {
+		return err
+	}
 	ds, err := openGraph(stderr, path, 0, "trace draws from relations; what steps on a stream read, gnnstore train --plan says, with --model tgn, jodie or apan")
 	if err != nil {
 		return err
@@ -155,6 +159,11 @@ func runTrace(ctx context.Context, stdout, stderr io.Writer, path string, o *tra
 	if o.svg != "" {
 		if err := checkpoint.WriteFile(vfs.Default, o.svg, r.SVG()); err != nil {
 			return fmt.Errorf("draw the picture: %w", err)
+		}
+	}
+	if o.html != "" {
+		if err := writeHTML(o.html, r.Document()); err != nil {
+			return err
 		}
 	}
 	if o.json {

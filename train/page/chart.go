@@ -54,7 +54,11 @@ type drawn struct {
 	Area                   bool
 }
 
-type mark struct{ At, Text string }
+// mark is a text beside an axis. Minor ones are left out where there is little room.
+type mark struct {
+	At, Text string
+	Minor    bool
+}
 
 type drawnSeries struct {
 	Name, Class, Path, Dots string
@@ -108,6 +112,24 @@ func (c *Chart) table() (t table) {
 			}
 		}
 		t.y = append(t.y, row)
+	}
+	return t
+}
+
+// Values returns the numbers of a chart as a table that is folded: a row for each X, and a column
+// for each series.
+func (c *Chart) Values() Table {
+	t := Table{Title: "Values: " + c.Title, Folded: true, Head: Columns("#" + c.X.Name)}
+	all := c.table()
+	for _, s := range c.Series {
+		t.Head = append(t.Head, Column{s.Name, true})
+	}
+	for i, x := range all.x {
+		row := Cells(c.X.text(x))
+		for s := range all.y {
+			row = append(row, Cell{Text: c.Y.text(all.y[s][i])})
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
@@ -177,7 +199,7 @@ func bounds(rows ...[]float64) (low, high float64, ok bool) {
 
 // draw lays the chart out with at most about so many points a series.
 func (c *Chart) draw(id string, points int) drawn {
-	d := drawn{ID: id, Title: c.Title, Note: c.Note, XName: c.X.Name, Empty: c.Empty, Area: c.Form == Stack}
+	d := drawn{ID: id, Title: c.Title, Note: c.Note, XName: c.X.Name, Empty: c.Empty, Area: c.Form != Lines}
 	all := c.table()
 	low, high, ok := bounds(all.y...)
 	if !ok {
@@ -210,12 +232,12 @@ func (c *Chart) draw(id string, points int) drawn {
 			x.ticks = append(x.ticks, tick{x.of(v), t.text})
 		}
 	}
-	for _, t := range x.ticks {
-		d.XTicks = append(d.XTicks, mark{percent(t.at), t.text})
+	for i, t := range x.ticks {
+		d.XTicks = append(d.XTicks, mark{percent(t.at), t.text, len(x.ticks) > 6 && i%2 == 1})
 	}
 	var grid strings.Builder
 	for _, t := range y.ticks {
-		d.YTicks = append(d.YTicks, mark{percent(1 - t.at), t.text})
+		d.YTicks = append(d.YTicks, mark{percent(1 - t.at), t.text, false})
 		fmt.Fprintf(&grid, "M0 %dH%d", down(t.at), plane)
 	}
 	d.Grid = grid.String()
@@ -228,7 +250,7 @@ func (c *Chart) draw(id string, points int) drawn {
 	var places, texts []string
 	for _, v := range shown.x {
 		places = append(places, fmt.Sprint(across(x.of(v))))
-		texts = append(texts, c.X.Unit.Text(v))
+		texts = append(texts, c.X.text(v))
 	}
 	d.XPlaces, d.XTexts, d.LastX = strings.Join(places, " "), strings.Join(texts, "|"), texts[len(texts)-1]
 	for i := range d.Lines {
@@ -399,7 +421,7 @@ func (c *Chart) summary(t table) string {
 		}
 		at := func(k int) string { return c.Y.Unit.Text(t.y[i][k]) }
 		parts = append(parts, fmt.Sprintf("%s: from %s to %s, lowest %s at %s, highest %s at %s", s.Name, at(first), at(last),
-			at(lowest), c.X.Unit.Text(t.x[lowest]), at(highest), c.X.Unit.Text(t.x[highest])))
+			at(lowest), c.X.text(t.x[lowest]), at(highest), c.X.text(t.x[highest])))
 	}
 	return c.Title + " over " + c.X.Name + ". " + strings.Join(parts, "; ")
 }

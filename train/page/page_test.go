@@ -175,9 +175,9 @@ func TestDraw(t *testing.T) {
 		Series: []Series{{Name: "a", X: []float64{1, 2, 3}, Y: []float64{0, 0.5, 1}}, {Name: "b", X: []float64{2}, Y: []float64{0.25}}, {Name: "none"}},
 	}
 	d := c.draw("x", 100)
-	require.Equal(t, []mark{{"0%", "1"}, {"50%", "2"}, {"100%", "3"}}, d.XTicks)
-	require.Equal(t, mark{"100%", "0 %"}, d.YTicks[0])
-	require.Equal(t, mark{"0%", "100 %"}, d.YTicks[5])
+	require.Equal(t, []mark{{"0%", "1", false}, {"50%", "2", false}, {"100%", "3", false}}, d.XTicks)
+	require.Equal(t, mark{"100%", "0 %", false}, d.YTicks[0])
+	require.Equal(t, mark{"0%", "100 %", false}, d.YTicks[5])
 	require.Len(t, d.Lines, 2, "a series without numbers has no line")
 	require.Equal(t, "M0 1000L500 500L1000 0", d.Lines[0].Path)
 	require.Equal(t, "0.00 %|50.00 %|100.00 %", d.Lines[0].Texts)

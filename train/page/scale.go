@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -64,6 +65,24 @@ type Axis struct {
 	// Zero has the axis begin at 0, or below all numbers where it is logarithmic. Full has it end
 	// at 1.
 	Zero, Full bool
+	// Ticks are the marks, in place of round numbers; nil: these.
+	Ticks []Tick
+}
+
+// Tick is a mark of an axis with a text of its own, and a longer one where there is room.
+type Tick struct {
+	At         float64
+	Text, Long string
+}
+
+// text writes a number of the axis: the text of its mark, or the number with its unit.
+func (a Axis) text(v float64) string {
+	for _, t := range a.Ticks {
+		if t.At == v {
+			return cmp.Or(t.Long, t.Text)
+		}
+	}
+	return a.Unit.Text(v)
 }
 
 // tick is a mark of an axis, at a place from 0 to 1.
@@ -132,6 +151,14 @@ func (a Axis) fit(low, high float64, most int, widen bool) *scale {
 		default:
 			s.low, s.high = low-math.Abs(low)/10, high+math.Abs(high)/10
 		}
+	}
+	if a.Ticks != nil {
+		for _, t := range a.Ticks {
+			if at := s.of(t.At); at > -1e-9 && at < 1+1e-9 {
+				s.ticks = append(s.ticks, tick{at, t.Text})
+			}
+		}
+		return s
 	}
 	values, text := s.linear(most), s.tickText
 	if a.Log {

@@ -17,16 +17,7 @@ import (
 // size and both on a logarithmic scale, and for each sampler the miss rates over κ. With workers it
 // draws, over their number, the rows, edges, bytes and cold rows of a worker.
 func (r *Report) SVG() []byte {
-	var panels []panel
-	if len(r.Growth) > 0 || r.Workers == nil {
-		panels = append(panels, r.growthPanel())
-	}
-	panels = append(panels, r.workersPanels()...)
-	for _, kind := range r.samplers() {
-		if len(r.Traces) > 0 && len(r.Traces[0].Caches) > 0 {
-			panels = append(panels, r.missPanel(kind))
-		}
-	}
+	panels := r.panels()
 	columns := min(len(panels), 2)
 	rows, legend := (len(panels)+columns-1)/columns, 0
 	for i := range panels {
@@ -40,6 +31,20 @@ func (r *Report) SVG() []byte {
 	}
 	d.printf("</svg>\n")
 	return []byte(d.String())
+}
+
+// panels returns the charts of the report.
+func (r *Report) panels() (panels []panel) {
+	if len(r.Growth) > 0 || r.Workers == nil {
+		panels = append(panels, r.growthPanel())
+	}
+	panels = append(panels, r.workersPanels()...)
+	for _, kind := range r.samplers() {
+		if len(r.Traces) > 0 && len(r.Traces[0].Caches) > 0 {
+			panels = append(panels, r.missPanel(kind))
+		}
+	}
+	return panels
 }
 
 func (r *Report) title() string {

@@ -415,6 +415,12 @@ func TestPicture(t *testing.T) {
 		require.Equal(t, len(r.Growth)/5*2+len(r.Traces)/3*2*8, strings.Count(svg, "<polyline"), "each curve, and its entry in the legend")
 		require.Contains(t, svg, "<title>&lt;a&gt; &amp; &#34;b&#34;.gnn: fanout 15,-1, batch 1000</title>")
 		require.Equal(t, len(r.Traces) > 0, strings.Contains(svg, ">inf<"), fmt.Sprint(len(r.Traces)))
+		text, err := r.Document().Page()
+		require.NoError(t, err)
+		require.Contains(t, string(text), "<h1>&lt;a&gt; &amp; &#34;b&#34;.gnn: fanout 15,-1, batch 1000</h1>")
+		require.Equal(t, len(r.panels()), strings.Count(string(text), "<figure "))
+		require.Equal(t, len(r.panels()), strings.Count(string(text), "<details "), "the values of each chart")
+		require.Equal(t, len(r.Traces) > 0, strings.Contains(string(text), ">inf</text>"))
 		r.Traces = nil
 	}
 }
