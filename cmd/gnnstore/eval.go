@@ -22,6 +22,8 @@ import (
 type evalResult struct {
 	used
 	Metric metric.Kind      `json:"metric"`
+	Valid  *float64         `json:"valid"` // as in Parts; null: not measured
+	Test   *float64         `json:"test"`
 	Parts  []graph.Measured `json:"parts"`
 	Probe  *graph.Probe     `json:"linear_probe,omitempty"` // of --baseline
 	run.Cost
@@ -184,6 +186,12 @@ func (o *evalOptions) measureGraph(ctx context.Context, stdout io.Writer, p *pro
 			return err
 		}
 		r.Parts = append(r.Parts, m)
+		switch part {
+		case "valid":
+			r.Valid = m.Value
+		case "test":
+			r.Test = m.Value
+		}
 		if o.json {
 			continue
 		}

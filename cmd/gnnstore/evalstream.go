@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/stream"
 )
@@ -13,6 +14,11 @@ import (
 // streamMeasured is the output of eval for a run on a stream. Its JSON keys are stable.
 type streamMeasured struct {
 	used
+	// Metric is the run's for events, and for labels AP of two classes and accuracy of more. Valid
+	// and Test are the figures of Stream or Labels by it.
+	Metric metric.Kind `json:"metric"`
+	Valid  *float64    `json:"valid"`
+	Test   *float64    `json:"test"`
 	// Either Stream or Labels is set.
 	Stream *run.StreamOf    `json:"stream,omitempty"`
 	Labels *stream.LabelsOf `json:"labels,omitempty"`
@@ -52,6 +58,7 @@ func (o *evalOptions) measureStream(ctx context.Context, stdout io.Writer, p *pr
 	}
 	p.clear()
 	r.Cost = u.network.Cost()
+	r.single(of.Metric)
 	if o.json {
 		return printJSON(stdout, r)
 	}
@@ -62,6 +69,39 @@ func (o *evalOptions) measureStream(ctx context.Context, stdout io.Writer, p *pr
 		printReplay(stdout, r.Stream, r.Checkpoint, of.Metric)
 	}
 	return nil
+}
+
+// single sets Metric, Valid and Test. by is the metric of the run.
+func (r *streamMeasured) single(by metric.Kind) {
+	if l := r.Labels; l != nil {
+		r.Metric = metric.Accuracy
+		if l.Classes == 2 {
+			r.Metric = metric.AP
+		}
+		value := func(s *stream.LabelScore) *float64 {
+			switch {
+			case s == nil:
+				return nil
+			case l.Classes == 2:
+				return &s.AP
+			}
+			return &s.Accuracy
+		}
+		r.Valid, r.Test = value(l.ValidScore), value(l.TestScore)
+		return
+	}
+	r.Metric = by
+	if r.Stream.Replay == nil {
+		return
+	}
+	value := func(b *metric.Batched) *float64 {
+		if b == nil {
+			return nil
+		}
+		v := run.OfBatched(by, *b)
+		return &v
+	}
+	r.Valid, r.Test = value(r.Stream.Replay.Valid), value(r.Stream.Replay.Test)
 }
 
 // printLabels prints how well classes are told from embeddings.

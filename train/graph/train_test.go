@@ -460,9 +460,10 @@ func TestStableKeys(t *testing.T) {
 			require.Contains(t, m, k)
 		}
 	}
-	has(m, "epochs", "losses", "best", "tiers", "disk", "input_rows", "peak_rss_bytes", "peak_file_bytes", "params_xxh3", "kernels", "seed")
-	has(m["epochs"].([]any)[0], "epoch", "loss", "train_acc", "valid_acc", "test_acc", "seconds", "steps")
-	has(m["best"], "epoch", "valid_acc", "test_acc")
+	has(m, "epochs", "losses", "best", "tiers", "disk", "input_rows", "peak_rss_bytes", "peak_file_bytes", "params_xxh3", "kernels", "seed", "metric", "valid", "test")
+	has(m["epochs"].([]any)[0], "epoch", "train", "valid", "test", "loss", "train_acc", "valid_acc", "test_acc", "seconds", "steps")
+	has(m["best"], "epoch", "valid_acc", "test_acc", "valid", "test")
+	require.Equal(t, m["best"].(map[string]any)["test_acc"], m["test"])
 	has(m["disk"], "bytes_wanted", "bytes_read", "reads", "seconds", "amplification")
 	for _, tier := range []string{"device", "host", "disk"} {
 		has(m["tiers"].(map[string]any)[tier], "capacity_bytes", "rows_hit", "rows_missed", "bytes_read", "evictions")

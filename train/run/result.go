@@ -22,7 +22,8 @@ const (
 	Died         = "died" // what Read says of a run that says Running and is not
 )
 
-// Result is the result of a run. Its JSON keys are stable; others may be added.
+// Result is the result of a run. Its JSON keys are stable; others may be added. JSON also has the
+// keys valid and test, with the figures of Best by Metric.
 type Result struct {
 	Run     string  `json:"run"` // directory
 	Dataset string  `json:"dataset"`
@@ -110,9 +111,9 @@ func (r *Result) setEpochs(epochs []Epoch) {
 	}
 }
 
-// Epoch is one pass over the training seeds. The keys of TrainAcc, ValidAcc and TestAcc end with
-// Metric.Key: they are train_acc, valid_acc and test_acc where Metric is accuracy, and train_auc,
-// valid_auc and test_auc where it is ROC-AUC.
+// Epoch is one pass over the training seeds. TrainAcc, ValidAcc and TestAcc have two keys each:
+// train, valid and test, and the same with Metric.Key at their end, such as train_acc, valid_acc
+// and test_acc where Metric is accuracy, and train_auc, valid_auc and test_auc where it is ROC-AUC.
 type Epoch struct {
 	Metric metric.Kind `json:"-"`
 	Epoch  int         `json:"epoch"` // from 1
@@ -210,19 +211,36 @@ func (r *Result) SoFar() Result {
 	return short
 }
 
-// Epoch and Best as plain JSON, before their keys and NaN are replaced.
+// Result, Epoch and Best as plain JSON, before keys are added and NaN is replaced.
 type (
+	plainResult Result
+
 	plainEpoch Epoch
 	plainBest  Best
 )
 
-// MarshalJSON names the metric in the keys.
+// MarshalJSON adds the keys valid and test.
+func (r Result) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		plainResult
+		Valid *float64 `json:"valid"`
+		Test  *float64 `json:"test"`
+	}{plainResult(r), r.Best.ValidAcc, r.Best.TestAcc})
+}
+
+// MarshalJSON adds keys that name the metric.
 func (e Epoch) MarshalJSON() ([]byte, error) {
+	train := &e.TrainAcc
 	undefined := math.IsNaN(e.TrainAcc)
 	if undefined {
-		e.TrainAcc = 0
+		e.TrainAcc, train = 0, nil
 	}
-	b, err := json.Marshal(plainEpoch(e))
+	b, err := json.Marshal(struct {
+		plainEpoch
+		Train *float64 `json:"train"`
+		Valid *float64 `json:"valid"`
+		Test  *float64 `json:"test"`
+	}{plainEpoch(e), train, e.ValidAcc, e.TestAcc})
 	if undefined {
 		b = bytes.Replace(b, []byte(`"train_acc":0`), []byte(`"train_acc":null`), 1)
 	}
@@ -241,9 +259,13 @@ func (e *Epoch) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// MarshalJSON names the metric in the keys.
+// MarshalJSON adds keys that name the metric.
 func (b Best) MarshalJSON() ([]byte, error) {
-	text, err := json.Marshal(plainBest(b))
+	text, err := json.Marshal(struct {
+		plainBest
+		Valid *float64 `json:"valid"`
+		Test  *float64 `json:"test"`
+	}{plainBest(b), b.ValidAcc, b.TestAcc})
 	return renameKeys(text, metric.Accuracy, b.Metric), err
 }
 
