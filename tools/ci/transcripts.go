@@ -18,8 +18,8 @@ import (
 // compares what they print with what the tutorials show.
 //
 // A block of code is a transcript if it has a line that begins with "$ ". That line is a command
-// for sh, and the lines up to the next command are its output: see [transcript]. A command that
-// fails ends with its exit status: "[exit 1]".
+// for sh, which goes on in lines that begin with "> ". The lines up to the next command are its
+// output: see [transcript]. A command that fails ends with its exit status: "[exit 1]".
 func transcripts(ctx context.Context, a *arxiv) (err error) {
 	files, err := filepath.Glob("cmd/gnnstore/topics/tutorial*.md")
 	if err == nil && len(files) == 0 {
@@ -79,6 +79,8 @@ func transcript(text string) (all []shown) {
 			at.output = append(at.output, "")
 		case !ok:
 			at = nil
+		case at != nil && len(at.output) == 0 && strings.HasPrefix(code+" ", "> "):
+			at.command += "\n" + strings.TrimPrefix(strings.TrimPrefix(code, ">"), " ")
 		case isCommand:
 			all = append(all, shown{line: i + 1, command: command})
 			at = &all[len(all)-1]

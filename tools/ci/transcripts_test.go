@@ -13,6 +13,8 @@ func TestTranscript(t *testing.T) {
 		{line: 9, command: "head -2 x", output: []string{}},
 		{line: 15, command: "c", output: []string{}},
 	}, transcript(text))
+	text = "    $ cat <<END\n    > a\n    >\n    > END\n    a\n    > b\n"
+	require.Equal(t, []shown{{line: 1, command: "cat <<END\na\n\nEND", output: []string{"a", "> b"}}}, transcript(text))
 }
 
 func TestAlike(t *testing.T) {
