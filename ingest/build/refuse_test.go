@@ -88,7 +88,7 @@ func TestBuildRefuses(t *testing.T) {
 		"infinity": {change: func(f *fake) { f.rows[0][0] = -inf }, o: Options{DType: F32, Clamp: true},
 			want: "feat.csv: row 0, column 0 (counting from 0) is -Inf"},
 		"overflow": {change: func(f *fake) { f.rows[0][5], f.rows[0][8], f.rows[0][3] = 1e6, -7e4, 65519 },
-			want: "feat.csv: row 2, column 1 (counting from 0) is 1e+06, and 2 values in all are beyond float16, which ends at 65504; store {dtype} f32, or {clamp} them"},
+			want: "feat.csv: row 2, column 1 (counting from 0) is 1e+06, and 2 values in all are beyond float16, which ends at 65504; scale the column in a schema of tables, store {dtype} f32, or {clamp} them"},
 		"rows missing": {change: func(f *fake) { f.rows[0] = f.rows[0][:10] },
 			want: "feat.csv: 5 rows for the 6 nodes of type paper"},
 		"no rows": {change: func(f *fake) { f.rows[0] = nil }, want: "feat.csv: 0 rows for the 6 nodes"},

@@ -270,7 +270,7 @@ func (w *tableWriter) checkRounding() error {
 	switch {
 	case w.b.Clamp, w.lossy:
 	case w.beyond.n > 0:
-		return fmt.Errorf("%s, and %d values in all are beyond float16, which ends at 65504; store {dtype} f32, or {clamp} them", w.beyond.text, w.beyond.n)
+		return fmt.Errorf("%s, and %d values in all are beyond float16, which ends at 65504; scale the column in a schema of tables, store {dtype} f32, or {clamp} them", w.beyond.text, w.beyond.n)
 	case rounded.n > 0:
 		return fmt.Errorf("%s, and %d whole numbers in all would change in float16, which rounds those beyond 2048; store {dtype} f32, or {clamp} to round them",
 			rounded.text, rounded.n)
