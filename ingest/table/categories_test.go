@@ -98,6 +98,8 @@ func TestHash(t *testing.T) {
 		}
 	}
 	require.Equal(t, want, rows)
+	_, err = categoryRows(t, "hash: {c: 8}", strings.Repeat("long ", 500))
+	require.NoError(t, err, "a text of any length")
 	require.EqualValues(t, uint64(0xff4e156f69a44f2a), xxh3.HashString("curl/8"), "datasets depend on it")
 }
 

@@ -37,5 +37,5 @@ func TestConform(t *testing.T) {
 		fmt.Fprintf(list, "%d,%d\n", i, i*7%1000)
 	}
 	sourcetest.Conform(t, input(larger(t, 1000), Options{SkipBad: 1}), input(shopFiles(t), Options{}),
-		input(files{"s.yaml": pairs, "e.csv": "x,y\n" + list.String()}, Options{}))
+		input(templateFiles(), Options{}), input(files{"s.yaml": pairs, "e.csv": "x,y\n" + list.String()}, Options{}))
 }

@@ -353,7 +353,7 @@ func (e *entry) measure(ctx context.Context, tables []matrix) error {
 		}
 	}
 	if len(wanted) == 0 {
-		return e.checkRanked(tables)
+		return e.checkWidth(tables)
 	}
 	votes := make([]map[int]int, len(wanted))
 	for i := range votes {
@@ -400,6 +400,11 @@ func (e *entry) measure(ctx context.Context, tables []matrix) error {
 				e.schema, f.line, lines.ClipText(f.text), e.files[0])
 		}
 	}
+	return e.checkWidth(tables)
+}
+
+// checkWidth refuses more columns, and more ranks, than a dataset may have.
+func (e *entry) checkWidth(tables []matrix) error {
 	for _, t := range tables {
 		if dim := t.width(); dim > ingest.MaxColumns {
 			return fmt.Errorf("%s: line %d: table %s has %d columns, and %d are the most",
@@ -484,6 +489,9 @@ func (r *featureReader) append(row []float32, f *feature, v *value, learn bool) 
 		return row, err
 	}
 	t, there, err := tokenOf(v, r.buf)
+	if f.hashed > 0 && v.Kind == parquet.Text && len(v.Text) > ingest.MaxCategory {
+		t, there, err = ingest.Token{Text: v.Text}, true, nil // a text of any length has a hash
+	}
 	if err != nil || learn {
 		return row, err
 	}

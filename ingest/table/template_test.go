@@ -14,15 +14,7 @@ import (
 // TestTemplate: the template is a schema that reads tables with the columns that it names, and has
 // every key of the parser. So has the topic of the program.
 func TestTemplate(t *testing.T) {
-	dir := files{
-		"s.yaml": string(Template()),
-		"users.csv": "user_id,active,age,income,vector,signup,country,city,agent,segment,part\n" +
-			"u1,1,30,2e5,1;2,2020-01-01,de,bonn,x,gold,train\nu2,yes,?,1,3;4,,at,wien,y,iron,\nu3,0,bad,,,,,,,,\n",
-		"items.csv": "sku,price\n7,1\n8,2\n", "kinds.csv": "item,kind\n7,a\n8,b\n",
-		"buys.csv":  "user,item,amount,bought_at,price_paid\nu1,7,1,2020-02-29,3\nu2,,1,2020-02-29,3\n",
-		"facts.csv": "item,relation,brand\n7,made_by,acme\n8,sold_by,corner\n",
-	}.write(t)
-	g, err := read(dir, Options{})
+	g, err := read(templateFiles().write(t), Options{})
 	require.NoError(t, err)
 	require.Len(t, g.schema.NodeTypes, 3)
 	require.Len(t, g.schema.Relations, 3)
@@ -36,6 +28,18 @@ func TestTemplate(t *testing.T) {
 		if key != "column" && key != "format" {
 			require.Regexp(t, has, string(topic), key)
 		}
+	}
+}
+
+// templateFiles has tables with the columns that the template names.
+func templateFiles() files {
+	return files{
+		"s.yaml": string(Template()),
+		"users.csv": "user_id,active,age,income,vector,signup,country,city,agent,segment,part\n" +
+			"u1,1,30,2e5,1;2,2020-01-01,de,bonn,x,gold,train\nu2,yes,?,1,3;4,,at,wien,y,iron,\nu3,0,bad,,,,,,,,\n",
+		"items.csv": "sku,price\n7,1\n8,2\n", "kinds.csv": "item,kind\n7,a\n8,b\n",
+		"buys.csv":  "user,item,amount,bought_at,price_paid\nu1,7,1,2020-02-29,3\nu2,,1,2020-02-29,3\n",
+		"facts.csv": "item,relation,brand\n7,made_by,acme\n8,sold_by,corner\n",
 	}
 }
 
