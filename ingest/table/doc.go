@@ -17,6 +17,7 @@
 //	    features: [age, embedding, country]
 //	    categorical: [country]
 //	    scale: {age: standard}      # or minmax, log, rank, quantile; one word is for all numbers
+//	    learn_from: train           # means, scales and newest dates; default all, from all rows
 //	    dates: {signup: [year, age]} # parts of dates: year, month, day, weekday, hour, age
 //	    reference: {signup: 2024-12-31} # that ages are counted to; default the newest date
 //	    max_categories: {city: 50}  # the most frequent; all others share a column

@@ -141,7 +141,7 @@ func (r *edgeReader) read(cells []value) (err error) {
 		}
 	}
 	if r.learning {
-		r.features.learn(cells)
+		r.features.learn(cells, true)
 	}
 	return nil
 }

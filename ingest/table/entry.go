@@ -584,8 +584,8 @@ func (r *featureReader) learnNumbers(f *feature, v *value) {
 	}
 }
 
-// learn adds the categories and numbers of a row that is good.
-func (r *featureReader) learn(cells []value) {
+// learn adds the categories of a row that is good, and its numbers where numbers is set.
+func (r *featureReader) learn(cells []value, numbers bool) {
 	i := 0
 	for _, t := range r.tables {
 		for _, f := range t.features {
@@ -595,7 +595,7 @@ func (r *featureReader) learn(cells []value) {
 						f.unknown.add(t.Text)
 					}
 				}
-			} else if f.learns() {
+			} else if numbers && f.learns() {
 				r.learnNumbers(f, &cells[i])
 			}
 			i++

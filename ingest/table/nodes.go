@@ -36,6 +36,7 @@ type nodes struct {
 	// knownClasses are the classes of the dataset that the source follows; nil: it follows none.
 	knownClasses *ingest.Category
 	count        int64 // of rows, 0 when not counted
+	trainOnly    bool  // numbers are learnt from training rows alone
 }
 
 // nodeReader reads rows of nodes. If bad rows may be passed over, it reads rows whole in every
@@ -171,7 +172,7 @@ func (r *nodeReader) read(cells []value) error {
 		r.join()
 	}
 	if r.learning {
-		r.features.learn(cells)
+		r.features.learn(cells, !r.trainOnly || r.part == int(ingest.Train))
 		if labelled {
 			r.classes.Learn(class)
 		}

@@ -207,6 +207,21 @@ func (d *document) scale(o *object, taken map[string]*feature) {
 	}
 }
 
+// learnFrom reads which rows means, scales and newest dates are learnt from.
+func (d *document) learnFrom(o *object, e *nodes) {
+	w := o.word("learn_from")
+	switch w.text {
+	case "", "all":
+	case "train":
+		e.trainOnly = true
+		if !e.split.set() && !e.masks[0].set() {
+			d.errorf(w.line, "learn_from: train: the rows do not say which of them train; name their column with split, or with masks")
+		}
+	default:
+		d.errorf(w.line, "learn_from %q: %schoose all or train", lines.ClipText(w.text), nearest(w.text, []string{"all", "train"}))
+	}
+}
+
 // nearest asks in a message whether a word of some was meant. It returns "" if none is near.
 func nearest(text string, words []string) string {
 	if near := setting.Nearest(text, words); near != "" {

@@ -275,3 +275,31 @@ func TestScaleSkipsBadRows(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 }
+
+// TestLearnFrom: means, scales and newest dates are learnt from the training rows alone, where the
+// schema says so.
+func TestLearnFrom(t *testing.T) {
+	open := func(spec string) (graph, error) {
+		return read(files{"s.yaml": "nodes: [{type: a, files: n.csv, features: [x, y, on], dates: {on: [age]}, missing: {x: mean}, scale: {x: minmax, y: rank}, " + spec + "}]\n" + pairs,
+			"n.csv": "x,y,on,part,m\n1,7,2020-01-01,train,1\n900,9,2024-01-01,test,0\n3,8,2021-01-01,train,1\n,1,2019-01-01,,0\n", "e.csv": "x,y\n0,0\n"}.write(t), Options{})
+	}
+	for _, spec := range []string{"split: part, learn_from: train", "masks: {train: m}, learn_from: train"} {
+		g, err := open(spec)
+		require.NoError(t, err, spec)
+		year := float32(366 / 365.25)
+		require.InDeltaSlice(t, []float32{0, 0.25, year, 449.5, 0.75, -1095 / 365.25, 1, 0.75, 0, 0.5, 0.25, 731 / 365.25}, g.rows["a/feat"], 1e-6, spec)
+	}
+	g, err := open("split: part, learn_from: all")
+	require.NoError(t, err)
+	require.InDelta(t, 1, g.rows["a/feat"][3], 1e-6)
+	for spec, want := range map[string]string{
+		"learn_from: train":              "learn_from: train: the rows do not say which of them train; name their column with split, or with masks",
+		"split: part, learn_from: trian": `learn_from "trian": did you mean train? choose all or train`,
+	} {
+		_, err := open(spec)
+		require.ErrorContains(t, err, want)
+	}
+	_, err = read(files{"s.yaml": "nodes: [{type: a, files: n.csv, features: [x], scale: standard, split: p, learn_from: train}]\n" + pairs,
+		"n.csv": "x,p\n1,test\n", "e.csv": "x,y\n0,0\n"}.write(t), Options{})
+	require.ErrorContains(t, err, "scale: column x has no number to learn standard from; leave the column out")
+}

@@ -210,7 +210,7 @@ func (s *schema) typeNames() string {
 var nodeKeys = []string{
 	"type", "files", "format", "delimiter", "header", "decimal", "thousands", "encoding",
 	"id", "id_type", "features", "categorical", "missing", "unknown",
-	"scale", "dates", "reference", "max_categories", "hash", "units", "label", "value", "labels", "split", "masks", "missing_words", "where", "join",
+	"scale", "learn_from", "dates", "reference", "max_categories", "hash", "units", "label", "value", "labels", "split", "masks", "missing_words", "where", "join",
 }
 
 // nodes reads an entry of nodes.
@@ -246,6 +246,7 @@ func (d *document) nodes(n *yaml.Node) *nodes {
 	}
 	e.tables = d.features(o)
 	d.learnt(o, e)
+	d.learnFrom(o, e)
 	d.joins(o, e)
 	if e.gathered && len(e.joins) > 0 {
 		d.errorf(o.line, "node type %s has no files that list its nodes; name them with files", e.name)
