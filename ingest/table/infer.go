@@ -235,6 +235,7 @@ type guessed struct {
 	values   map[string]int
 	unique   bool
 	refers   string // node type that it names
+	byValues bool   // refers was found by its values, not by its name
 	points   bool   // some numbers have a decimal point
 	spelling lines.Spelling
 	measured
@@ -529,13 +530,16 @@ func (g *guess) classify() {
 	for _, t := range others {
 		refers := g.references(t)
 		if len(refers) < 2 {
+			refers = g.referByValues(t)
+		}
+		if len(refers) < 2 {
 			g.notes = append(g.notes, fmt.Sprintf("%s: passed over: no column is an id that is unique in the first %d rows, and no "+
 				"two look like the ends of edges", t.files[0], t.rows))
 			continue
 		}
 		ends = append(ends, &inferredEdges{
 			inferred: t, src: refers[0], dst: refers[1], from: refers[0].refers, to: refers[1].refers,
-			why: fmt.Sprintf("columns %s and %s are called as the ids of nodes", refers[0].name, refers[1].name),
+			why: whyEnds(refers[0], refers[1]),
 		})
 	}
 	for _, e := range ends {

@@ -18,6 +18,9 @@ const (
 	// heavyTail is the ratio of the largest number to the median from which log is proposed. Of
 	// 1000 numbers of a normal distribution around 0 it is 5, and of an exponential one 10.
 	heavyTail = 50
+	// farFromOne is the size from which numbers drown other columns: standard is proposed then, and
+	// for numbers that are all below its inverse.
+	farFromOne = 10.0
 	// rowsOfTexts is the least number of rows in which texts with many values are judged.
 	rowsOfTexts = 100
 	// proposed numbers of columns, for a person to change
@@ -80,6 +83,8 @@ func (m *measured) scale() (rule, why string) {
 		return store.ScaleLog, fmt.Sprintf("the largest number, %.4g, is %.0f times the median", largest, largest/median)
 	case largest > largestHalf:
 		return store.ScaleStandard, fmt.Sprintf("numbers up to %.4g, and 16 bits end at %d", largest, largestHalf)
+	case largest > farFromOne || largest > 0 && largest < 1/farFromOne:
+		return store.ScaleStandard, fmt.Sprintf("up to %.4g, and best near 1", largest)
 	}
 	return "", ""
 }

@@ -126,13 +126,13 @@ func TestInferNullable(t *testing.T) {
 // TestInferTypeColumns: each value of a column node_type becomes a type of nodes, and the ends
 // of edges tell between which types a relation is.
 func TestInferTypeColumns(t *testing.T) {
-	const nodes = "id,node_type,age,price,label\n1,user,30,,a\n2,item,,2.5,\n3,user,40,,b\n4,item,,3.5,\n5,brand,,,\n"
+	const nodes = "id,node_type,age,price,label\n1,user,3,,a\n2,item,,2.5,\n3,user,4,,b\n4,item,,3.5,\n5,brand,,,\n"
 	yaml, g := inferAndRead(t, files{"nodes.csv": nodes, "edges.csv": "src,dst,edge_type,w\n1,2,buys,1\n3,4,buys,2\n3,2,buys,2\n2,5,made_by,1\n"}.write(t))
 	require.Contains(t, yaml, "    where: {node_type: [user]}\n")
 	require.Contains(t, yaml, "  - type: \"user:buys:item\" # columns src and dst\n")
 	require.Equal(t, []string{"1>2 1", "3>4 2", "3>2 2"}, g.edges["user__buys__item"])
 	require.Equal(t, []string{"2>5 1"}, g.edges["item__made_by__brand"])
-	require.Equal(t, []float32{30, 40}, g.rows["user/feat"])
+	require.Equal(t, []float32{3, 4}, g.rows["user/feat"])
 	require.Equal(t, []int32{0, 1}, g.labels["user"])
 	require.NotContains(t, g.labels, "item")
 

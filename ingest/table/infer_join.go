@@ -86,6 +86,89 @@ func (g *guess) refersTo(c *guessed) string {
 	return name
 }
 
+// referByValues has columns that are called otherwise refer to the node type whose ids they hold.
+// These are texts, or integers that are far apart; others are equal by chance. Where the table of
+// the type was sampled whole, all values must be ids in it. Of a larger table only some ids are
+// known: then some values must be among them, and all must look like them. It returns all columns
+// of the table that refer to a type.
+func (g *guess) referByValues(t *inferred) (refers []*guessed) {
+	for _, c := range t.columns {
+		if c.refers != "" {
+			refers = append(refers, c)
+			continue
+		}
+		if c.floats+c.lists > 0 || len(c.values) == 0 || !c.scattered() {
+			continue
+		}
+		var found []string
+		for _, n := range g.nodes {
+			common := c.within(n.id)
+			whole := n.rows < sampleRows
+			switch {
+			case n.id == c || common < 3:
+			case whole && common < len(c.values)-len(c.words):
+			case !whole && !c.looksLike(n.id):
+			default:
+				found = append(found, n.name)
+			}
+		}
+		if len(found) == 1 {
+			c.refers, c.byValues = found[0], true
+			refers = append(refers, c)
+		}
+	}
+	return refers
+}
+
+// looksLike reports whether each value of c has the shape of a value of another column: the same
+// signs and letters between runs of digits.
+func (c *guessed) looksLike(other *guessed) bool {
+	shapes := map[string]bool{}
+	for v := range other.values {
+		shapes[shapeOf(v)] = true
+	}
+	if 10*len(shapes) > len(other.values) {
+		return false // words, which have no shape in common
+	}
+	for v := range c.values {
+		if !shapes[shapeOf(v)] {
+			return false
+		}
+	}
+	return true
+}
+
+// shapeOf replaces each run of digits in a text by one 0.
+func shapeOf(text string) string {
+	var b strings.Builder
+	for i, r := range text {
+		digit := r >= '0' && r <= '9'
+		switch {
+		case !digit:
+			b.WriteRune(r)
+		case i == 0 || text[i-1] < '0' || text[i-1] > '9':
+			b.WriteByte('0')
+		}
+	}
+	return b.String()
+}
+
+// whyEnds explains why two columns are the ends of edges.
+func whyEnds(src, dst *guessed) string {
+	if !src.byValues && !dst.byValues {
+		return fmt.Sprintf("columns %s and %s are called as the ids of nodes", src.name, dst.name)
+	}
+	var parts []string
+	for _, c := range []*guessed{src, dst} {
+		if c.byValues {
+			parts = append(parts, fmt.Sprintf("column %s has values that are ids of %s", c.name, c.refers))
+		} else {
+			parts = append(parts, fmt.Sprintf("column %s is called as the ids of %s", c.name, c.refers))
+		}
+	}
+	return strings.Join(parts, ", and ")
+}
+
 // within counts the different values that another column has as well.
 func (c *guessed) within(other *guessed) (n int) {
 	for v := range c.values {

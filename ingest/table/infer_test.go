@@ -61,7 +61,8 @@ nodes:
     id: user_id # unique in the first 40 rows, text
     features: [age, country] # columns of numbers, and of few different texts
     categorical: [country]
-    # label: segment # perhaps, by its name and 2 different values: uncomment it to predict it, or list it as a feature
+    scale: {age: standard} # age: up to 39, and best near 1
+    label: segment # by its name, its 2 different values, and since the table has a split
     split: "split" # its values are train, valid and test
     # not used: bio (text)
 edges:
@@ -82,6 +83,32 @@ edges:
 	require.Len(t, g.ids["item"], 41)
 	require.Equal(t, "u00>u01 0.5 1700000000", g.edges["user__follows__user"][0])
 	require.Equal(t, "100>u00 0", g.edges["item__orders__user"][0])
+}
+
+// TestInferByValues: columns whose names do not tell are the ends of edges if their values are ids.
+// Of tables that were read in part, ids are known by their look.
+func TestInferByValues(t *testing.T) {
+	var people, knows, dates strings.Builder
+	people.WriteString("person,age,colour,churned,split\n")
+	knows.WriteString("person,whom,since\n")
+	dates.WriteString("person,when\n")
+	for i := range 3000 {
+		fmt.Fprintf(&people, "p%d,%d,k%d,%t,%s\n", i, 20+i%50, i%3, i%4 == 0, []string{"train", "valid", "test"}[i%3])
+		fmt.Fprintf(&knows, "p%d,p%d,2020-01-%02d\n", i/2, i*7%3000, i%28+1)
+		fmt.Fprintf(&dates, "p%d,2020-01-%02d\n", i/2, i%28+1)
+	}
+	things := "thing,category\nt1,a\nt2,a\nt3,b\nt4,b\nt5,b\nt7,a\nt8,b\nt9,a\n"
+	yaml, g := inferAndRead(t, files{
+		"persons.csv": people.String(), "knows.csv": knows.String(), "dates.csv": dates.String(), "things.csv": things,
+		"owns.csv": "person,what\np1,t1\np2,t2\np1,t2\np3,t4\n", "odd.csv": "person,what\np1,t1\np2,t2\np3,t3\np4,t6\np1,t6\n",
+	}.write(t))
+	require.Contains(t, yaml, `"person:knows:person" # column person is called as the ids of person, and column whom has values that are ids of person`)
+	require.Contains(t, yaml, `"person:owns:thing"`)
+	require.Contains(t, yaml, "# dates.csv: passed over")
+	require.Contains(t, yaml, "# odd.csv: passed over", "t6 is no thing")
+	require.Len(t, g.edges["person__knows__person"], 3000)
+	require.Contains(t, yaml, "label: churned # by its name, its 2 different values, and since the table has a split")
+	require.Contains(t, yaml, "categorical: [category]", "no label, since another type has one")
 }
 
 // TestInferLabels: what may be a label is never among the features, where it would be trained on.
@@ -236,7 +263,7 @@ func TestInferColumns(t *testing.T) {
     features: [age, income, big, signup, seen, city, agent] # columns of numbers, and others as the next lines say
     max_categories: {city: 50} # city: 60 different texts in the first 1000 rows
     hash: {agent: 32} # agent: 400 different texts in the first 1000 rows
-    scale: {income: log, big: standard} # income: the largest number, `)
+    scale: {age: standard, income: log, big: standard} # age: up to 87, and best near 1; income: the largest number, `)
 	require.Contains(t, yaml, `; big: numbers up to 7.001e+04, and 16 bits end at 65504
     dates: {signup: [year, month, weekday, age], seen: [year, month, weekday, hour, age]} # signup: its cells are dates; its age is until the newest one; seen: `)
 	require.Contains(t, yaml, "\n    missing: {signup: indicator} # signup: 20 of the first 1000 rows have none\n")

@@ -28,8 +28,10 @@ func (g *guess) yaml(name string) []byte {
 	declared := map[string]bool{}
 	if len(g.nodes) > 0 {
 		b.WriteString("nodes:\n")
+		isLabelled := func(n *inferredNodes) bool { return n.isLabelled(n.label(g.foreign(n))) }
+		labelled := slices.ContainsFunc(g.nodes, isLabelled)
 		for _, n := range g.nodes {
-			n.write(&b, g.foreign(n))
+			n.write(&b, g.foreign(n), labelled && !isLabelled(n))
 			declared[n.name] = true
 		}
 		for _, e := range g.edges {
@@ -158,7 +160,15 @@ func (t *inferred) only(pattern string) bool {
 	return err == nil && n == len(t.files)
 }
 
-func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed) {
+// isLabelled reports whether a column is a label for sure: by its name, or since it is called as
+// some labels are and the table has a split, which is of nodes with labels.
+func (n *inferredNodes) isLabelled(label *guessed) bool {
+	return label.is(labelNames...) || label != nil && label.ends(perhapsLabels) && n.splitText() != ""
+}
+
+// write writes an entry. foreign are columns that name nodes of other types. If another type is
+// labelled, columns that are perhaps labels are features.
+func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed, other bool) {
 	fmt.Fprintf(b, "  - type: %s\n", quote(n.name))
 	n.writeFiles(b)
 	writeWhere(b, n.whereOf, n.where)
@@ -171,6 +181,11 @@ func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed) {
 	var passed []string
 	label := n.label(foreign)
 	parted := n.splitText()
+	named, sure := label.is(labelNames...), n.isLabelled(label)
+	other = other && label != nil && label.ends(perhapsLabels)
+	if other {
+		label = nil
+	}
 	split := n.splitColumn()
 	if n.masked() {
 		split = nil
@@ -187,7 +202,7 @@ func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed) {
 			passed = append(passed, c.key()+" (it is called as a mask, and with others it is no split)")
 		case c == label:
 		case c.ends(labelNames) && !n.coordinate(c),
-			!label.is(labelNames...) && c.ends(perhapsLabels) && c.isLabel(n.rows):
+			!other && !named && c.ends(perhapsLabels) && c.isLabel(n.rows):
 			passed = append(passed, c.key()+" (perhaps a label)")
 		case n.coordinate(c) && label == nil:
 			passed = append(passed, c.key()+" (a label or, beside x, a coordinate)")
@@ -228,8 +243,10 @@ func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed) {
 	case label == nil && len(n.columns) > 1:
 		b.WriteString("    # label: COLUMN # the column of the classes to predict, if there is one\n")
 	case label == nil:
-	case label.is(labelNames...):
+	case named:
 		fmt.Fprintf(b, "    label: %s # by its name\n", quote(label.key()))
+	case sure:
+		fmt.Fprintf(b, "    label: %s # by its name, its %d different values, and since the table has a split\n", quote(label.key()), len(label.values))
 	case n.form.header:
 		fmt.Fprintf(b, "    # label: %s # perhaps, by its name and %d different values: uncomment it to predict it, or list it as a feature\n", plain(quote(label.key())), len(label.values))
 	default:
@@ -242,12 +259,12 @@ func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed) {
 	var worded []*guessed
 	for _, c := range n.columns {
 		many := slices.Contains(p.capped, c) || slices.Contains(p.hashed, c)
-		if c == label && label.is(labelNames...) || many || slices.Contains(p.categories, c.key()) {
+		if c == label && sure || many || slices.Contains(p.categories, c.key()) {
 			worded = append(worded, c)
 		}
 	}
 	writeWords(b, worded...)
-	n.writeJoins(b, label.is(labelNames...), parted != "")
+	n.writeJoins(b, sure, parted != "")
 	if len(passed) > 0 {
 		fmt.Fprintf(b, "    # not used: %s\n", plain(strings.Join(passed, ", ")))
 	}
@@ -270,7 +287,8 @@ func (t *inferred) coordinate(c *guessed) bool {
 // names too.
 var (
 	labelNames    = slices.Concat([]string{"label"}, ingest.ClassNames, ingest.LabelNames)
-	perhapsLabels = []string{"category", "type", "kind", "genre", "topic", "segment", "community", "group", "outcome", "subject"}
+	perhapsLabels = []string{"category", "type", "kind", "genre", "topic", "segment", "community", "group", "outcome", "subject",
+		"churn", "churned", "fraud", "converted", "defaulted"}
 )
 
 // ends reports whether the last word of the name is one of some, or their plural.
