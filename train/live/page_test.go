@@ -44,7 +44,7 @@ func TestPage(t *testing.T) {
 	a, body, err := fetch(t.Context(), s, "/", "")
 	require.NoError(t, err)
 	require.Equal(t, 200, a.StatusCode)
-	require.Equal(t, page.Policy(true), a.Header.Get("Content-Security-Policy"))
+	require.Equal(t, page.Policy(), a.Header.Get("Content-Security-Policy"))
 	require.Equal(t, "text/html; charset=utf-8", a.Header.Get("Content-Type"))
 	require.Equal(t, "no-store", a.Header.Get("Cache-Control"))
 	require.Contains(t, body[:60], `data-poll="2000"`)

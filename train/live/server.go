@@ -308,7 +308,7 @@ func (s *Server) answerPage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", page.Policy(true))
+	h.Set("Content-Security-Policy", page.Policy())
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	_, _ = w.Write(text)

@@ -145,14 +145,18 @@ var pages = template.Must(template.New("page").Funcs(template.FuncMap{
 	"share": func(v *float64) int { return int(1000*min(max(finite(*v), 0), 1) + 0.5) },
 }).Parse(layout))
 
-// Policy returns the Content-Security-Policy of pages. A served page may ask its own server.
-func Policy(served bool) string {
-	connect, frames := "'none'", ""
+// Policy returns the Content-Security-Policy header of served pages, which may ask their own
+// server, and are in no frame.
+func Policy() string { return policy(true) + "; frame-ancestors 'none'" }
+
+// policy returns the policy in a page itself. It cannot name frames there.
+func policy(served bool) string {
+	connect := "'none'"
 	if served {
-		connect, frames = "'self'", "; frame-ancestors 'none'" // which a meta element cannot say
+		connect = "'self'"
 	}
 	return "default-src 'none'; script-src '" + hash(script) + "'; style-src '" + hash(style) + "'; img-src data:; " +
-		"connect-src " + connect + "; base-uri 'none'; form-action 'none'" + frames
+		"connect-src " + connect + "; base-uri 'none'; form-action 'none'"
 }
 
 func hash(text string) string {
@@ -237,7 +241,7 @@ func (d *Document) page(points, rows, runes int) ([]byte, error) {
 			series += len(c.Series)
 		}
 	}
-	v := view{Document: d, Policy: Policy(d.Served), Style: template.CSS(style), Script: template.JS(script),
+	v := view{Document: d, Policy: policy(d.Served), Style: template.CSS(style), Script: template.JS(script),
 		runes: runes}
 	for _, s := range d.Sections {
 		sv := sectionView{Section: s}

@@ -167,6 +167,9 @@ func (a Axis) fit(low, high float64, most int, widen bool) *scale {
 	if widen && len(values) > 1 {
 		s.low, s.high = min(s.low, values[0]), max(s.high, values[len(values)-1])
 	}
+	if a.Unit == Share && low >= 0 && high <= 1 { // no share lies beyond
+		s.low, s.high = max(s.low, 0), min(s.high, 1)
+	}
 	step := s.high - s.low
 	if len(values) > 1 {
 		step = values[1] - values[0]
