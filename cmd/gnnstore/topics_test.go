@@ -165,8 +165,9 @@ func TestSchemaTopic(t *testing.T) {
 	require.NoError(t, os.Mkdir("users", 0o777))
 	for name, text := range map[string]string{
 		"schema.yaml": plain,
-		"users/part_1.csv": "user_id,age,country,segment,part,kind\nu1,3,fr,a,train,person\nu2,,de,b,test,person\n" +
-			"u3,5,fr,unknown,,person\nu4,1,de,b,,robot\n",
+		"users/part_1.csv": "user_id,age,country,segment,part,kind,income,signup,city,agent\n" +
+			"u1,3,fr,a,train,person,10,2020-01-02,x,m/1\nu2,,de,b,test,person,1000,2021-01-02,y,m/2\n" +
+			"u3,5,fr,unknown,,person,5,2022-03-04,x,m/1\nu4,1,de,b,,robot,7,2020-01-02,x,m/3\n",
 		"items.csv": "sku,price,title_vector\n7,2,3;4\n8,2.5,3;5\n9,1,1;2\n",
 		"kinds.csv": "item,kind\n7,a\n9,b\n",
 		"train.csv": "id\n7\n", "valid.csv": "id\n8\n", "test.csv": "id\n9\n",
