@@ -303,3 +303,38 @@ func TestLearnFrom(t *testing.T) {
 		"n.csv": "x,p\n1,test\n", "e.csv": "x,y\n0,0\n"}.write(t), Options{})
 	require.ErrorContains(t, err, "scale: column x has no number to learn standard from; leave the column out")
 }
+
+// BenchmarkScale measures what a rule costs for each number: to learn it, and to apply it.
+func BenchmarkScale(b *testing.B) {
+	random := rand.New(rand.NewPCG(7, 8))
+	numbers := make([]float64, 1<<16)
+	for i := range numbers {
+		numbers[i] = math.Exp(random.NormFloat64())
+	}
+	for _, rule := range store.Scales {
+		s := &scaler{word: word{text: rule}}
+		learn := func() {
+			s.begin()
+			for i := range numbers {
+				s.learn(numbers[i : i+1])
+			}
+			s.settle()
+		}
+		learn()
+		b.Run("learn/rule="+rule, func(b *testing.B) {
+			for b.Loop() {
+				learn()
+			}
+			b.ReportMetric(float64(b.N)*float64(len(numbers))/b.Elapsed().Seconds(), "rows/s")
+		})
+		b.Run("apply/rule="+rule, func(b *testing.B) {
+			sum := 0.0
+			for b.Loop() {
+				for _, x := range numbers {
+					sum += s.scale(0, x)
+				}
+			}
+			b.ReportMetric(float64(b.N)*float64(len(numbers))/b.Elapsed().Seconds(), "rows/s")
+		})
+	}
+}
