@@ -215,6 +215,7 @@ func (o *evalOptions) measureGraph(ctx context.Context, stdout io.Writer, p *pro
 			printf(stdout, "%-12s the linear model: %s%s\n", "", measured(r.Metric, m.Probe), notAbove(r.Metric, m.Value, *m.Probe))
 		}
 		printMeasures(stdout, m.Report, r.Metric, strings.Repeat(" ", 13))
+		printRanks(stdout, m.RankedWithin, strings.Repeat(" ", 13))
 		if i == len(o.nodes)-1 {
 			printClasses(stdout, m.Report)
 		}

@@ -64,3 +64,11 @@ func printClasses(w io.Writer, r *metric.Report) {
 	}
 	tabulate(w, rows)
 }
+
+// printRanks prints the shares of links that are ranked among the first ones, after prefix.
+func printRanks(w io.Writer, within map[string]float64, prefix string) {
+	if within != nil {
+		printf(w, "%slinks ranked first %s, among the first 3 %s, among the first 10 %s\n", prefix, percent(within["1"]), percent(within["3"]),
+			percent(within["10"]))
+	}
+}

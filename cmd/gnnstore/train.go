@@ -648,6 +648,9 @@ func column(part string, k metric.Kind) string {
 func printResult(w io.Writer, r *run.Result) {
 	printf(w, "\n%s\n", outcome(r))
 	printMeasures(w, r.Report, r.Metric, "on the test part: ")
+	if r.Links != nil {
+		printRanks(w, r.Links.RankedWithin, "on the test part: ")
+	}
 	printBaseline(w, r)
 	printEnded(w, r)
 	printf(w, "weights %s   run %s\n\n", r.ParamsXXH3, r.Run)

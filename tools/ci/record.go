@@ -92,7 +92,7 @@ var recordedRuns = []recordedRun{
 		"optim": options{"clip_norm": 1, "embed_optimizer": "adam"}, "cache": cached(options{"host_bytes": 100 << 10}), "topology_bytes": 64 << 10})},
 	{"several types, hgt, no host cache", "typed", small(options{"input": constant, "model": "hgt", "topology_bytes": 64 << 10,
 		"cache": cached(options{"host_bytes": 0})})},
-	{"links, gcn, labor0", "links", small(options{"task": "link", "model": "gcn", "sampler": "labor0", "kappa": 4,
+	{"links, gcn, labor0", "links", small(options{"task": "link", "metric": "roc-auc", "model": "gcn", "sampler": "labor0", "kappa": 4,
 		"cache": cached(options{"host_bytes": 64 << 10})})},
 	{"links, mlp decoder, softmax", "links", small(options{"task": "link", "decoder": "mlp", "loss": "ce", "negatives": "shared:20", "corrupt": "both",
 		"metric": "mrr", "eval_negatives": "uniform:30", "eval_bytes": 0, "eval_nodes": 300})},

@@ -24,8 +24,36 @@ func linked(nodes int) storetest.Spec { return storetest.Communities(nodes, 4, 6
 
 func linkOptions() run.Options {
 	o := small()
-	o.Task, o.Batch = run.LinkTask, 256
+	o.Task, o.Batch, o.Metric = run.LinkTask, 256, metric.ROCAUC
 	return o
+}
+
+// TestRankedLinks: by default links are ranked, and the share of those ranked first stands beside
+// MRR, in a run and in a measurement of it.
+func TestRankedLinks(t *testing.T) {
+	ds := open(t, linked(300))
+	o := linkOptions()
+	o.Metric = ""
+	for negatives, want := range map[string]metric.Kind{"": metric.MRR, "uniform:20": metric.MRR, "all": metric.MRR, "pairs:2": metric.ROCAUC} {
+		o.EvalNegatives = negatives
+		dir, r := runIn(t, ds, o)
+		require.Equal(t, want, r.Metric, negatives)
+		require.Equal(t, want, r.Options.Metric)
+		within := r.Links.RankedWithin
+		if want != metric.MRR {
+			require.Nil(t, within)
+			continue
+		}
+		require.LessOrEqual(t, within["1"], *r.Best.TestAcc)
+		require.LessOrEqual(t, within["1"], within["3"])
+		require.LessOrEqual(t, within["3"], within["10"])
+		require.Positive(t, within["10"])
+		n := network(t, ds, dir, NetworkOptions{})
+		m, err := n.Measure(t.Context(), "test")
+		require.NoError(t, err)
+		require.Equal(t, within, m.RankedWithin)
+		require.NoError(t, n.Close())
+	}
 }
 
 // TestLinksAreLearnt: by every decoder and loss, with all ways to draw negatives and to measure.

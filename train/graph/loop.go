@@ -263,10 +263,24 @@ func (t *trainer) testBest(ctx context.Context) (failed error) {
 	}
 	t.Result.Constant, t.Result.Report = t.task.Constant(), report
 	t.Result.Best.TestAcc = &acc
+	if within := t.rankedWithin(); within != nil {
+		links := *t.Result.Links // others may be reading the old one
+		links.RankedWithin = within
+		t.Result.Links = &links
+	}
 	if n := t.Result.Best.Epoch; n > 0 {
 		t.Result.Epochs[n-1].TestAcc = &acc
 	}
 	t.Result.Evaluation.Seconds += time.Since(start).Seconds()
+	return nil
+}
+
+// rankedWithin returns the shares of links that the last measurement ranked among the first ones;
+// nil: none.
+func (c *core) rankedWithin() map[string]float64 {
+	if links, ok := c.task.(*tasks.Links); ok {
+		return links.RankedWithin()
+	}
 	return nil
 }
 

@@ -307,6 +307,8 @@ type Measured struct {
 	// the network's answer, if it gave the same one everywhere.
 	Baseline   *float64 `json:"baseline,omitempty"`
 	BaselineOf string   `json:"baseline_of,omitempty"`
+	// RankedWithin is as in run.LinksOf.
+	RankedWithin map[string]float64 `json:"ranked_within,omitempty"`
 	// Probe is the metric of the linear model of FitProbe.
 	Probe    *float64 `json:"linear_probe,omitempty"`
 	Constant string   `json:"constant_prediction,omitempty"`
@@ -350,7 +352,7 @@ func (n *Network) Measure(ctx context.Context, part string) (m Measured, err err
 	case err != nil:
 		return m, err
 	case ok:
-		m.Value, m.Why, m.Constant, m.Report = &v, "", n.c.task.Constant(), report
+		m.Value, m.Why, m.Constant, m.Report, m.RankedWithin = &v, "", n.c.task.Constant(), report, n.c.rankedWithin()
 		b, err := n.c.task.Baseline(ctx, nodes)
 		if err != nil {
 			return m, err

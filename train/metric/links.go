@@ -107,13 +107,18 @@ func (r *Ranks) Value() (float64, error) {
 	case len(r.halves) == 0:
 		return 0, undefined(r.kind, "there is no positive")
 	}
+	return r.Within(r.best), nil
+}
+
+// Within returns the share of ranks up to k since the last Reset.
+func (r *reciprocal) Within(k int) float64 {
 	hits := 0
 	for _, half := range r.halves {
-		if half <= uint32(2*r.best) {
+		if half <= uint32(2*k) {
 			hits++
 		}
 	}
-	return float64(hits) / float64(len(r.halves)), nil
+	return float64(hits) / float64(len(r.halves))
 }
 
 // pooled is a metric of positives and of one pool of negatives.

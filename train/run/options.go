@@ -79,7 +79,7 @@ type Options struct {
 	// class with commas between.
 	ClassWeights string `json:"class_weights"`
 	// Metric is the metric of evaluation. Empty is accuracy, or micro-F1 where a node has several
-	// classes, ROC-AUC for LinkTask, and RMSE where numbers are learnt.
+	// classes, MRR or ROC-AUC for LinkTask, and RMSE where numbers are learnt.
 	Metric metric.Kind `json:"metric"`
 	// EvalTest is TestBest, which measures the test set once, with the weights that validation
 	// chose, TestEpoch, which measures it at every evaluation, or TestNone.

@@ -174,6 +174,9 @@ type LinksOf struct {
 	Decoder       string `json:"decoder"`
 	Negatives     string `json:"negatives"`
 	EvalNegatives string `json:"eval_negatives"`
+	// RankedWithin has, by 1, 3 and 10, the share of test links that are ranked among so many first
+	// ones of their candidates; absent if the metric is none of ranks.
+	RankedWithin map[string]float64 `json:"ranked_within,omitempty"`
 }
 
 // WorkersOf has what each worker did until the newest checkpoint, by worker.

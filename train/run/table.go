@@ -87,7 +87,7 @@ var Table = setting.Table[Options]{
 		},
 		Usual: true, Brief: "what evaluation measures (default by the task)",
 		Help: "accuracy, micro-f1, macro-f1 or roc-auc, auc for short (default accuracy, micro-f1 with several classes a node); " +
-			"of links auc, ap, mrr or hits@K (default auc); of numbers rmse or mae (default rmse); of streams ap, auc or mrr (default ap)"},
+			"of links mrr, hits@K, auc or ap (default mrr; auc where all links share their negatives); of numbers rmse or mae (default rmse); of streams ap, auc or mrr (default ap)"},
 	{Key: "class_weights", For: graphs,
 		In: func(o *Options) value {
 			v := setting.Word(&o.ClassWeights).Empty(task.NoWeights).Commas()
@@ -195,8 +195,8 @@ var Table = setting.Table[Options]{
 	{Key: "eval_negatives", For: ranked,
 		In: func(o *Options) value { return setting.Word(&o.EvalNegatives) },
 		Help: "link: how evaluation draws negatives: pairs:N, for each link N pairs that are not edges; uniform:N, nodes that replace its end; " +
-			"given, those of the dataset; or all, every node that makes no other link (default given if the dataset has them, else pairs:1; for " +
-			"mrr and hits@K uniform:1000, or all with {layers} 0, unless the rows of all nodes take more than 1 GiB: then uniform:1000 of 500 " +
+			"given, those of the dataset; or all, every node that makes no other link (default given if the dataset has them, else uniform:1000, " +
+			"and pairs:1 for auc and ap; all with {layers} 0, unless the rows of all nodes take more than 1 GiB: then uniform:1000 of 500 " +
 			"links); streams: what MRR ranks events among: given, or uniform:N destinations drawn for each (default given if the dataset has " +
 			"them)"},
 	{Key: "eval_edges", For: linksOrEdges,

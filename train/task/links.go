@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/data"
@@ -35,9 +36,11 @@ type LinkOptions struct {
 	Negatives string `json:"negatives,omitempty"`
 	// EvalNegatives are the negatives of evaluation, the same ones each time: "pairs:N",
 	// "uniform:N", "given", or "all", which ranks each link among all nodes that do not make
-	// another link. By default given ones where there are some, else pairs:1, and for MRR and
-	// Hits@K uniform:1000, or all without layers, unless the rows of all nodes take more than a
-	// GiB: then uniform:1000 of 500 EvalEdges. Links of several relations take All or Uniform.
+	// another link. By default given ones where there are some, else pairs:1 for ROC-AUC and AP,
+	// and uniform:1000 for MRR and Hits@K, or all without layers, unless the rows of all nodes take
+	// more than a GiB: then uniform:1000 of 500 EvalEdges. Where the metric is the default, too,
+	// uniform:1000 measures 10,000 EvalEdges at most. Links of several relations take All or
+	// Uniform.
 	EvalNegatives string `json:"eval_negatives,omitempty"`
 	// Corrupt is the end of a positive that its negatives replace: CorruptDst, CorruptSrc or
 	// CorruptBoth. The default is CorruptDst, but CorruptBoth with Reciprocal.
@@ -150,8 +153,8 @@ type Links struct {
 }
 
 // NewLinks makes the task of d's links, which decoder scores. It fills in the defaults of l.
-// o.Metric is a metric of links, by default ROC-AUC, or MRR for several relations or EvalNegatives
-// All.
+// o.Metric is a metric of links. The default is MRR, but ROC-AUC where all links share their
+// negatives of evaluation.
 func NewLinks(d *data.Data, o Options, l LinkOptions, decoder model.Decoder) (_ *Links, err error) {
 	k := &Links{links: l.Filled(), options: o, data: d, relation: d.Relations[d.Links.Relation], kind: o.Metric}
 	k.decoder, k.begins = decoder, []int64{0}
@@ -161,10 +164,11 @@ func NewLinks(d *data.Data, o Options, l LinkOptions, decoder model.Decoder) (_ 
 	}
 	k.owned.relations, k.owned.begins = k.relations, k.begins
 	if k.kind == "" {
-		k.kind = metric.ROCAUC
-		if len(k.relations) > 1 || k.links.EvalNegatives == All {
-			k.kind = metric.MRR
+		k.kind = metric.MRR
+		if k.sharesNegatives() {
+			k.kind = metric.ROCAUC
 		}
+		k.evaluation.bounded = true
 	}
 	if k.trained, err = metric.NewLinks(k.kind); err != nil {
 		return nil, d.Set.About(err)
@@ -195,6 +199,18 @@ func NewLinks(d *data.Data, o Options, l LinkOptions, decoder model.Decoder) (_ 
 		return nil, err
 	}
 	return k, k.checkAll(decoder)
+}
+
+// sharesNegatives reports whether evaluation has a pool of negatives for all links, so that there
+// are no ranks.
+func (k *Links) sharesNegatives() bool {
+	pool := k.data.Links.Valid.Part.PoolSrc != nil || k.data.Links.Test.Part.PoolSrc != nil
+	switch of := k.links.EvalNegatives; of {
+	case "", Given:
+		return pool && len(k.relations) == 1
+	default:
+		return strings.HasPrefix(of, InPairs)
+	}
 }
 
 // Options returns the task's options, with their defaults filled in.

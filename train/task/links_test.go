@@ -488,7 +488,7 @@ func TestNoPairsLeft(t *testing.T) {
 	t.Cleanup(func() { ds.Close() })
 	d, err := data.Open(ds, data.Options{Links: true})
 	require.NoError(t, err)
-	k, err := NewLinks(d, Options{Batch: 8}, LinkOptions{}, model.Dot)
+	k, err := NewLinks(d, Options{Batch: 8, Metric: metric.ROCAUC}, LinkOptions{}, model.Dot)
 	require.NoError(t, err)
 	_, err = k.Part(t.Context(), Valid)
 	require.ErrorContains(t, err, "{eval_negatives} pairs:1: 10001 pairs of nodes that were drawn in a row are links of node__to__node, so nearly all pairs are; take uniform:1")

@@ -209,7 +209,11 @@ func (k *Links) rank() (float64, error) {
 			k.rankChunk(links, isDst, k.scoreAll(links, isDst, from, to), rows.Rows)
 		}
 	}
-	return k.ranks.Value()
+	v, err := k.ranks.Value()
+	if err == nil {
+		k.within = rankedWithin(k.ranks)
+	}
+	return v, err
 }
 
 // scoreAll returns the scores of all nodes of type to in the place of an end of links, a row a
