@@ -13,9 +13,12 @@ import (
 // numbers in a new one. A Source that knows its columns by name takes it as an option; [Follow]
 // compares the others with it.
 type Like struct {
-	Name      string // of the dataset, or of the run that trained on it
-	Identity  string // equal for equal contents
-	Encodings *store.Encodings
+	Name     string // of the dataset, or of the run that trained on it
+	Identity string // equal for equal contents
+	// Encodings leave out the columns that ingest computed from edges. Aggregates has their names,
+	// by node type.
+	Encodings  *store.Encodings
+	Aggregates map[string][]string
 	// Silent means that the dataset says nothing of its columns. Encodings then has the names of
 	// tables and relations, and the number of columns.
 	Silent bool
@@ -23,6 +26,23 @@ type Like struct {
 	// is the reason.
 	Labels    []store.LabelEncoding
 	LabelsErr error
+}
+
+// TakeAggregates moves the columns that ingest computed from edges to Aggregates.
+func (l *Like) TakeAggregates() {
+	e := *l.Encodings
+	e.Tables, l.Aggregates = slices.Clone(e.Tables), map[string][]string{}
+	for i := range e.Tables {
+		t := &e.Tables[i]
+		of := t.Columns
+		t.Columns = slices.DeleteFunc(slices.Clone(of), func(c store.Encoding) bool { return c.Aggregate != "" })
+		for _, c := range of {
+			if c.Aggregate != "" {
+				l.Aggregates[t.NodeType] = append(l.Aggregates[t.NodeType], c.Name)
+			}
+		}
+	}
+	l.Encodings = &e
 }
 
 // Label returns the label of a node type that has this name, or else its only one. It returns nil

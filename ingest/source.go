@@ -130,6 +130,10 @@ type NodeType struct {
 	// Gathered: the source has no list of the nodes, so they are the ids that edges name. Such a
 	// type has no tables and no labels from the source, since nobody knows its rows beforehand.
 	Gathered bool
+	// Aggregates asks for columns of the node's edges at the end of its first table, as in
+	// "count:*", "count:buys:out", "sum:buys.weight" or "mean:buys.weight:in". RELATION is a name,
+	// a Key, or a star for all. Without a direction both are meant.
+	Aggregates []string
 	// Columns names numbers of the nodes, years, say, that Extras.NodeColumn streams. Only types
 	// with RowIDs have them. Edges are split by them, and the dataset does not keep them.
 	Columns []string

@@ -70,6 +70,14 @@ const (
 	HashedCategory = "hash"
 )
 
+// Kinds of columns that ingest computes from the edges of a node. Each holds the logarithm of 1
+// more than a magnitude, with the sign of the number.
+const (
+	AggregateCount = "count" // of edges
+	AggregateSum   = "sum"   // of a column of the edges
+	AggregateMean  = "mean"
+)
+
 // Rules for missing numbers.
 const (
 	MissingZero      = "0"
@@ -88,7 +96,10 @@ type Encoding struct {
 	Kind string `json:"kind"`
 	// Encoder is OneHot, CategoryIndex or HashedCategory. Only categories have one.
 	Encoder string `json:"encoder,omitempty"`
-	Width   int64  `json:"width"`
+	// Aggregate is AggregateCount, AggregateSum or AggregateMean if ingest computed the column from
+	// the edges of the node; empty if the source has it.
+	Aggregate string `json:"aggregate,omitempty"`
+	Width     int64  `json:"width"`
 	// Unit is the unit of the numbers, such as cm; empty if it is not known.
 	Unit string `json:"unit,omitempty"`
 	// Missing is the rule for missing numbers; empty: they are refused. Filled counts the missing
@@ -444,6 +455,8 @@ func (c *Encoding) validate() error {
 		return errors.New("hashed categories with a list of them, or a rule for unknown ones")
 	case c.Unit != "" && (!FitsUnit(c.Unit) || c.Kind != NumberColumn && c.Kind != VectorColumn && c.Kind != DateColumn):
 		return fmt.Errorf("a %s with the unit %q", c.Kind, c.Unit)
+	case !slices.Contains([]string{"", AggregateCount, AggregateSum, AggregateMean}, c.Aggregate) || c.Aggregate != "" && c.Kind != NumberColumn:
+		return fmt.Errorf("a %s that is the %q of edges", c.Kind, c.Aggregate)
 	case c.Kind == NumberColumn && numbers != 1:
 		return fmt.Errorf("%d columns for one number", c.Width)
 	case c.Kind != CategoryColumn && (c.Encoder != "" || categories > 0):

@@ -324,3 +324,45 @@ func (s *sectionReader) Close() error {
 	}
 	return nil
 }
+
+// ColumnReader reads a column of the edges of a finished relation back in parts. It is for one
+// goroutine.
+type ColumnReader struct {
+	column EdgeColumn
+	values *sectionReader
+}
+
+// OpenColumn opens a column of the finished relation with this Key. The caller closes it before the
+// dataset is sealed.
+func (w *Writer) OpenColumn(key, name string) (*ColumnReader, error) {
+	w.mustBeOpen()
+	i := slices.IndexFunc(w.manifest.Relations, func(r Relation) bool { return r.Key() == key })
+	if i < 0 {
+		panic("store: reading back of a relation that is not written: " + key)
+	}
+	k, ok := w.manifest.Relations[i].column(name)
+	if !ok {
+		panic("store: reading back of a column that is not written: " + key + " " + name)
+	}
+	c := &ColumnReader{column: EdgeColumn{Column: &w.manifest.Relations[i].Columns[k]}}
+	var err error
+	c.values, err = w.openBack(&c.column.Column.Values)
+	return c, err
+}
+
+// Numbers fills dst with the values of edges first, first+1, …, in the order of the lists. buf is
+// memory for the call, with 8 bytes for each.
+func (c *ColumnReader) Numbers(first int64, dst []float64, buf []byte) error {
+	size := c.column.Column.Elem.Size()
+	buf = buf[:len(dst)*size]
+	if err := c.values.readAt(first*int64(size), buf); err != nil {
+		return err
+	}
+	for i := range dst {
+		dst[i] = c.column.Number(buf, i)
+	}
+	return nil
+}
+
+// Close closes the file.
+func (c *ColumnReader) Close() error { return c.values.Close() }

@@ -50,3 +50,27 @@ func TestReadBackCompares(t *testing.T) {
 	_, err = read()
 	require.ErrorContains(t, err, "unexpected EOF")
 }
+
+// TestColumnReader reads columns of edges back in parts that have nothing to do with the lists.
+func TestColumnReader(t *testing.T) {
+	w, err := Create(filepath.Join(t.TempDir(), "d.gnn"), WriterOptions{})
+	require.NoError(t, err)
+	defer w.Abort() //nolint:errcheck // the test is over
+	require.NoError(t, w.AddNodeType("node", []int64{0, 1}))
+	g, err := w.AddRelation("node", "to", "node", false, ColumnSpec{"weight", F32}, ColumnSpec{"time", I64}, ColumnSpec{"kind", U8})
+	require.NoError(t, err)
+	weights, times := bytesOf([]float32{0.5, -1.5, 2.5}), bytesOf([]int64{-7, 1 << 40, 3})
+	require.NoError(t, g.Append([]NodeID{0, 1, 1}, weights, times, []byte{9, 8, 255}))
+	require.NoError(t, g.Append(nil, nil, nil, nil))
+	require.NoError(t, g.Close())
+	for name, want := range map[string][]float64{"weight": {0.5, -1.5, 2.5}, "time": {-7, 1 << 40, 3}, "kind": {9, 8, 255}} {
+		c, err := w.OpenColumn("node__to__node", name)
+		require.NoError(t, err)
+		got, buf := make([]float64, 3), make([]byte, 24)
+		require.NoError(t, c.Numbers(2, got[2:], buf))
+		require.NoError(t, c.Numbers(0, got[:2], buf))
+		require.Equal(t, want, got, name)
+		require.NoError(t, c.Close())
+	}
+	require.Panics(t, func() { _, _ = w.OpenColumn("node__to__node", "price") })
+}

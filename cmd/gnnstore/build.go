@@ -12,6 +12,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/build"
+	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
 // fits refuses a budget that the process could not use.
@@ -239,6 +240,9 @@ func printReport(w io.Writer, r *build.Report) {
 		printf(w, ": %d × %s", t.Dim, t.DType)
 		if t.Made {
 			fmt.Fprint(w, ", made")
+		}
+		if n := len(t.Aggregates); n > 0 {
+			printf(w, ", the last %d of its edges: %s", n, lines.List(t.Aggregates))
 		}
 		if t.Missing > 0 {
 			printf(w, ", %s nodes without are zeros; --missing-features refuse refuses them", count(t.Missing))

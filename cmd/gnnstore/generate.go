@@ -120,7 +120,7 @@ var generateTable = slices.Concat(setting.Table[generateOptions]{
 		In:   func(o *generateOptions) setting.Value { return setting.Uint(&o.Seed) },
 		Help: "seed of the graph"},
 }, ofDatasets("Edges", "undirected", "reverse", "self-loops", "duplicates", "edge-split"),
-	ofDatasets("The dataset", "features", "dtype"), setting.Table[generateOptions]{
+	ofDatasets("The dataset", "features", "counts", "dtype"), setting.Table[generateOptions]{
 		{Key: "split", For: makesDataset,
 			In:   func(o *generateOptions) setting.Value { return setting.Word(&o.Split) },
 			Help: "of streams: time:a/b/c (default given, of drift time:0.7/0.15/0.15)"},

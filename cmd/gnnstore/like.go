@@ -54,6 +54,7 @@ func likeOf(path string) (*ingest.Like, error) {
 		l.Labels, l.LabelsErr = nil, err
 	}
 	l.Identity += " " + l.Encodings.Check
+	l.TakeAggregates()
 	return l, nil
 }
 
@@ -103,6 +104,10 @@ func (o *ingestOptions) follow(l *ingest.Like, given func(key string) bool) (set
 	o.Like = l.Name
 	if l.Silent {
 		return nil
+	}
+	o.LikeAggregates = l.Aggregates
+	if len(l.Aggregates) > 0 {
+		set = append(set, "{counts}")
 	}
 	undirected := false
 	for i := range l.Encodings.Relations {

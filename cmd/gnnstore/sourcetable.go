@@ -22,7 +22,7 @@ var ingestTable = slices.Concat(sourceRows, setting.Table[ingestOptions]{
 		In:   func(o *ingestOptions) setting.Value { return setting.Word(&o.source.likePath) },
 		Help: "a dataset, or a run: columns, categories, means, classes and relations become numbers as they did there, by name, so that a network trained on it reads the same; options of edges, {normalize} and {time_scale} that are not given are taken from it, too (default none)"},
 }, ingestBuild.Pick("Edges", "undirected", "reverse", "self-loops", "duplicates", "edge-ids", "edge-split"),
-	ingestBuild.Pick("Features and splits", "features", "normalize", "dtype", "clamp", "split", "allow-leak", "seed"),
+	ingestBuild.Pick("Features and splits", "features", "counts", "normalize", "dtype", "clamp", "split", "allow-leak", "seed"),
 	ingestBuild.Pick("The dataset", "name", "order", "skip-bad"), setting.Table[ingestOptions]{
 		{Key: "follow_links",
 			In:   func(o *ingestOptions) setting.Value { return setting.Bool(&o.source.follow) },

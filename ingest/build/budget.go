@@ -81,6 +81,7 @@ type hooks struct {
 	packed         int   // bytes of a bucket that shares a file
 	shares         int   // small relations between two types that share sections
 	means          int64 // bytes that sums and rows of means have room for
+	aggregates     int64 // nodes whose aggregates are computed at a time
 	journal        bool  // a journal after every pass
 	done           func(pass string)
 }

@@ -182,8 +182,10 @@ type builder struct {
 	mirrored []int           // those that the ones behind are made from: see reverse.go
 	nodes    []*nodes        // by Schema.NodeTypes
 	makes    map[string]bool // node types that get made features
-	means    []meanPlan      // of them, in the order of making, where they are means
-	splits   []*partition    // those to be written
+	// aggregates are columns of the edges, by node type.
+	aggregates map[string][]aggregate
+	means      []meanPlan   // of them, in the order of making, where they are means
+	splits     []*partition // those to be written
 
 	edgeSplits []*edgeSplit // by relation, nil where no edge is held out
 
@@ -274,7 +276,7 @@ func (b *builder) readSchema(ctx context.Context) error {
 	for _, text := range s.Skipped {
 		b.drop("%s", text)
 	}
-	for _, check := range []func() error{func() error { return checkSchema(&s) }, b.checkStreams, func() error { b.wantUndirected(ctx); return nil }, b.checkUndirected, b.addReverses, b.chooseEdgeSplits, b.checkPolicies, b.checkDuplicates, b.chooseFeatures, b.chooseSplit} {
+	for _, check := range []func() error{func() error { return checkSchema(&s) }, b.checkStreams, func() error { b.wantUndirected(ctx); return nil }, b.checkUndirected, b.addReverses, b.chooseEdgeSplits, b.checkPolicies, b.checkDuplicates, b.chooseFeatures, b.chooseAggregates, b.chooseSplit} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -1,10 +1,15 @@
 package build
 
 import (
+	"slices"
+
 	"github.com/gnnstore/gnnstore/store"
 
 	"github.com/gnnstore/gnnstore/ingest"
 )
+
+// madeOfEdges is the TableEncoding.Made of a table of aggregates alone.
+const madeOfEdges = "counts"
 
 // encodings returns the encodings of the dataset. Call it once the report is complete.
 func (b *builder) encodings() *store.Encodings {
@@ -26,8 +31,13 @@ func (b *builder) encodings() *store.Encodings {
 		if !t.Made {
 			of.Columns = columnsOf(&said, b.schema, t)
 		}
-		if len(of.Columns) == 0 {
-			of.Columns = []store.Encoding{unnamed("", t.Dim)}
+		if own := t.Dim - len(t.Aggregates); len(of.Columns) == 0 && own > 0 {
+			of.Columns = []store.Encoding{unnamed("", own)}
+		} else if own == 0 {
+			of.Made = madeOfEdges
+		}
+		if len(t.Aggregates) > 0 {
+			of.Columns = append(slices.Clone(of.Columns), b.aggregateColumns(t.NodeType)...)
 		}
 		e.Tables = append(e.Tables, of)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/kernels"
-	"github.com/gnnstore/gnnstore/store"
 )
 
 // madeTable is the name of a table of made features.
@@ -144,7 +143,7 @@ func (b *builder) makeRows(ctx context.Context, t ingest.Table, made bool, from 
 		if err := w.convert(place, values[:count*t.Dim], out[:count*t.Dim*size]); err != nil {
 			return err
 		}
-		if err := w.rows.PutRows(store.NodeID(lo), out[:count*t.Dim*size]); err != nil {
+		if err := w.putRows(ctx, int64(lo), count, out[:count*t.Dim*size]); err != nil {
 			return err
 		}
 		b.addMeter(count)

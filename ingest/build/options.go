@@ -90,6 +90,13 @@ type Options struct {
 	// Features made instead of read, or for node types that have none: "degree", "random:D",
 	// "fastrp:D", "mean" or "none"; see [Build]. Default: the source's own.
 	Features string
+	// Counts asks for columns with the number of a node's edges, by relation and direction, at the
+	// end of its first table: "all" for types with features, "none", or names of types, separated
+	// by commas. Default: as the source asks.
+	Counts string
+	// LikeAggregates has the names of such columns by node type, in the dataset to follow. It goes
+	// before Counts. Default nil: none is followed.
+	LikeAggregates map[string][]string
 	// AllowLeak names columns of features that may tell the label: see [Build]. Default none.
 	AllowLeak []string
 	// Like names the dataset that the source follows: see ingest.Follow. Its columns were accepted
@@ -318,6 +325,9 @@ func (p *plan) record() map[string]string {
 		"features":   p.Features,
 		"split":      p.split.String(),
 		"seed":       strconv.FormatUint(p.Seed, 10),
+	}
+	if p.Counts != "" {
+		all["counts"] = p.Counts
 	}
 	if len(p.EdgeSplit) > 0 {
 		all["edge-split"] = strings.Join(p.EdgeSplit, " ")

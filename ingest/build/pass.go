@@ -72,6 +72,7 @@ func (b *builder) phases() []phase {
 		{passes: b.writeTables},
 		{passes: b.makeEventTables},
 		{passes: b.makeTables},
+		{passes: b.makeAggregates},
 		{passes: b.writeLabels},
 		{passes: b.writeSplits},
 		{passes: b.writeIDs},

@@ -93,17 +93,19 @@ type StreamReport struct {
 
 // TableReport is one feature table.
 type TableReport struct {
-	Name       string `json:"name"`
-	NodeType   string `json:"node_type"`
-	Relation   string `json:"relation,omitempty"` // instead, for a table of edges
-	Stream     string `json:"stream,omitempty"`   // instead, for one of events
-	Dim        int    `json:"dim"`
-	DType      DType  `json:"dtype"`
-	Made       bool   `json:"made"`       // by Options.Features, not read
-	Missing    int64  `json:"missing"`    // nodes without a row in the source, which have zeros
-	Overflowed int64  `json:"overflowed"` // values beyond float16, clamped to ±65504
-	Rounded    int64  `json:"rounded"`    // whole numbers that float16 rounds, where whole numbers are expected
-	Tiny       int64  `json:"tiny"`       // values that float16 changes by more than 1 %, or makes 0
+	Name     string `json:"name"`
+	NodeType string `json:"node_type"`
+	Relation string `json:"relation,omitempty"` // instead, for a table of edges
+	Stream   string `json:"stream,omitempty"`   // instead, for one of events
+	Dim      int    `json:"dim"`
+	DType    DType  `json:"dtype"`
+	// Aggregates names the last columns, if they are computed from the nodes' edges.
+	Aggregates []string `json:"aggregates,omitempty"`
+	Made       bool     `json:"made"`       // by Options.Features, not read
+	Missing    int64    `json:"missing"`    // nodes without a row in the source, which have zeros
+	Overflowed int64    `json:"overflowed"` // values beyond float16, clamped to ±65504
+	Rounded    int64    `json:"rounded"`    // whole numbers that float16 rounds, where whole numbers are expected
+	Tiny       int64    `json:"tiny"`       // values that float16 changes by more than 1 %, or makes 0
 }
 
 // LabelReport is one prediction target.

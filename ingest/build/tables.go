@@ -91,8 +91,9 @@ func (b *builder) writeTables(s *sizes, do func(pass)) {
 
 // tableCost is the cost of a table whose rows are written at once.
 func (b *builder) tableCost(t ingest.Table, rows int64) cost {
-	written := rows*b.rowBytes(t.Dim) + sectionOverhead
-	return cost{items: rows, seconds: float64(rows*int64(t.Dim)) / rateValues, written: written}
+	width := b.width(t)
+	written := rows*b.rowBytes(width) + sectionOverhead
+	return cost{items: rows, seconds: float64(rows*int64(width)) / rateValues, written: written}
 }
 
 // hasRowsAt reports whether the source has the rows of table i in any order.
@@ -192,7 +193,7 @@ func (b *builder) writePlaced(ctx context.Context, t ingest.Table) error {
 	}
 	b.discard(s.Buckets...)
 	s.Buckets = nil
-	return w.rows.Close()
+	return w.closeRows()
 }
 
 // storedRows is the number of rows that a table has in the dataset: of a stream, without the events
@@ -227,19 +228,28 @@ type tableWriter struct {
 	stored []store.NodeID       // nil: rows go where they come
 	rows   *store.FeatureWriter // of the dataset; nil while rows are sorted
 	placer *extsort.Placer
-	placed *placed // of events that are not in the order of time; else nil
-	from   origin
-	out    []byte // converted rows
-	scaled []float32
-	rep    TableReport
+	// aggregates follow the columns of each row; nil where there are none.
+	aggregates []aggregate
+	aggregator *aggregator
+	placed     *placed // of events that are not in the order of time; else nil
+	from       origin
+	out        []byte // converted rows
+	scaled     []float32
+	rep        TableReport
 	rounding
 }
 
 func (b *builder) newTable(spec ingest.Table, made bool) (*tableWriter, error) {
 	w := &tableWriter{b: b, spec: spec, count: b.tableRows(spec),
-		rep: TableReport{Name: spec.Name, NodeType: spec.NodeType, Relation: spec.Relation, Dim: spec.Dim, DType: b.DType, Made: made}}
+		rep: TableReport{Name: spec.Name, NodeType: spec.NodeType, Relation: spec.Relation, Dim: b.width(spec), DType: b.DType, Made: made}}
 	if spec.Relation == "" {
 		w.stored = b.typeOf(spec.NodeType).storedIDs()
+	}
+	if b.firstTable(spec) {
+		w.aggregates = b.aggregates[spec.NodeType]
+		for _, a := range w.aggregates {
+			w.rep.Aggregates = append(w.rep.Aggregates, b.nameOf(a))
+		}
 	}
 	if k := b.streamOf(spec.Relation); k >= 0 {
 		w.rep.Relation, w.rep.Stream = "", b.schema.Relations[k].Name
@@ -257,7 +267,31 @@ func (w *tableWriter) open() (err error) {
 	} else if w.spec.Relation != "" {
 		w.rows, err = w.b.w.AddEdgeTable(w.spec.Name, w.spec.Relation, w.b.elem(), w.count, w.spec.Dim)
 	} else {
-		w.rows, err = w.b.w.AddTable(w.spec.Name, w.spec.NodeType, w.b.elem(), w.count, w.spec.Dim)
+		if w.aggregates != nil {
+			if w.aggregator, err = w.b.newAggregator(w.spec.NodeType); err != nil {
+				return err
+			}
+		}
+		w.rows, err = w.b.w.AddTable(w.spec.Name, w.spec.NodeType, w.b.elem(), w.count, w.rep.Dim)
+	}
+	return err
+}
+
+// putRows writes n rows from first on, with the aggregates of their nodes behind them.
+func (w *tableWriter) putRows(ctx context.Context, first int64, n int, rows []byte) (err error) {
+	if w.aggregator != nil {
+		if rows, err = w.aggregator.widen(ctx, first, n, rows); err != nil {
+			return err
+		}
+	}
+	return w.rows.PutRows(store.NodeID(first), rows)
+}
+
+// closeRows ends the table in the dataset.
+func (w *tableWriter) closeRows() error {
+	err := w.rows.Close()
+	if w.aggregator != nil {
+		err = errors.Join(err, w.aggregator.close())
 	}
 	return err
 }
@@ -308,7 +342,7 @@ func (w *tableWriter) put(ctx context.Context, c ingest.RowChunk) error {
 	}
 	w.b.addMeter(n)
 	if w.placer == nil {
-		return w.rows.PutRows(store.NodeID(c.First), out)
+		return w.putRows(ctx, c.First, n, out)
 	}
 	for k := range n {
 		if w.placed != nil {
@@ -336,7 +370,7 @@ func (w *tableWriter) writeRows(ctx context.Context) func(first int64, rows []by
 		if w.from.next == 0 { // not counted while reading
 			w.b.addMeter(len(rows) / width)
 		}
-		return w.rows.PutRows(store.NodeID(first), rows)
+		return w.putRows(ctx, first, len(rows)/width, rows)
 	}
 }
 
@@ -351,5 +385,5 @@ func (w *tableWriter) check() error {
 // close ends the table and reports it.
 func (w *tableWriter) close() error {
 	w.b.state.Tables = append(w.b.state.Tables, tableState{Report: w.rep})
-	return w.rows.Close()
+	return w.closeRows()
 }

@@ -319,12 +319,15 @@ func (t *churnTables) schema() string {
 # it is for measuring predictions, so no entry here reads it.
 # ` + t.g.schema.Identity + `
 name: churn
+reverse: yes
 nodes:
   - type: user
     files: users.csv
     id: user
     features: [age, country, plan, tenure_months, tickets, monthly_fee` + leak + `]
     categorical: [country, plan]
+    counts: all
+    sums: [buys.weight]
     label: churned
     split: part
   - type: product
@@ -332,6 +335,7 @@ nodes:
     id: product
     features: [category, price, returns]
     categorical: [category]
+    counts: all
 edges:
   - type: user:buys:product
     files: buys.csv

@@ -54,6 +54,7 @@ nodes:
     delimiter: ";"
     id: id # unique in the first 40 rows, integers
     features: [price] # columns of numbers
+    counts: all # and columns with the number of its edges, by relation and direction
     # label: COLUMN # the column of the classes to predict, if there is one
     # not used: vector (text), created (large integers, as ids and times are)
   - type: user
@@ -62,6 +63,7 @@ nodes:
     features: [age, country] # columns of numbers, and of few different texts
     categorical: [country]
     scale: {age: standard} # age: up to 39, and best near 1
+    counts: all # and columns with the number of its edges, by relation and direction
     label: segment # by its name, its 2 different values, and since the table has a split
     split: "split" # its values are train, valid and test
     # not used: bio (text)
@@ -79,7 +81,7 @@ edges:
     dst: user
     weight: amount # by its name
 `, "NAME", quote(g.schema.Name)), strings.ReplaceAll(yaml, `split: split`, `split: "split"`))
-	require.Equal(t, []ingest.NodeType{{Name: "item", IDs: ingest.IntIDs}, {Name: "user", Count: 40, IDs: ingest.TextIDs}}, g.schema.NodeTypes)
+	require.Equal(t, []ingest.NodeType{{Name: "item", IDs: ingest.IntIDs, Aggregates: []string{"count:*"}}, {Name: "user", Count: 40, IDs: ingest.TextIDs, Aggregates: []string{"count:*"}}}, g.schema.NodeTypes)
 	require.Len(t, g.ids["item"], 41)
 	require.Equal(t, "u00>u01 0.5 1700000000", g.edges["user__follows__user"][0])
 	require.Equal(t, "100>u00 0", g.edges["item__orders__user"][0])

@@ -31,7 +31,7 @@ func (g *guess) yaml(name string) []byte {
 		isLabelled := func(n *inferredNodes) bool { return n.isLabelled(n.label(g.foreign(n))) }
 		labelled := slices.ContainsFunc(g.nodes, isLabelled)
 		for _, n := range g.nodes {
-			n.write(&b, g.foreign(n), labelled && !isLabelled(n))
+			n.write(&b, g.foreign(n), labelled && !isLabelled(n), g.connected(n))
 			declared[n.name] = true
 		}
 		for _, e := range g.edges {
@@ -48,6 +48,11 @@ func (g *guess) yaml(name string) []byte {
 		e.write(&b)
 	}
 	return b.Bytes()
+}
+
+// connected reports whether edges begin or end at a type.
+func (g *guess) connected(n *inferredNodes) bool {
+	return slices.ContainsFunc(g.edges, func(e *inferredEdges) bool { return e.from == n.name || e.to == n.name })
 }
 
 // foreign are the columns of a table of nodes that became edges.
@@ -167,8 +172,8 @@ func (n *inferredNodes) isLabelled(label *guessed) bool {
 }
 
 // write writes an entry. foreign are columns that name nodes of other types. If another type is
-// labelled, columns that are perhaps labels are features.
-func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed, other bool) {
+// labelled, columns that are perhaps labels are features. Connected nodes have their edges counted.
+func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed, other, connected bool) {
 	fmt.Fprintf(b, "  - type: %s\n", quote(n.name))
 	n.writeFiles(b)
 	writeWhere(b, n.whereOf, n.where)
@@ -238,6 +243,9 @@ func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed, other bool) {
 		}
 	}
 	p.write(b, n.rows)
+	if connected && len(p.features) > 0 {
+		b.WriteString("    counts: all # and columns with the number of its edges, by relation and direction\n")
+	}
 	switch {
 	case label == nil && len(n.joins) > 0:
 	case label == nil && len(n.columns) > 1:

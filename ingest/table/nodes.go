@@ -21,6 +21,7 @@ type nodes struct {
 	declared   ids
 	ids        ids // once settled
 	tables     []matrix
+	aggregates []aggregate
 	label      column
 	value      column     // a number to learn, in place of label
 	multi      multiLabel // any number of classes, in place of label
@@ -302,7 +303,11 @@ func (n *nodes) settle(ctx context.Context, forgive forgiver) error {
 
 // nodeType is the schema's form of it.
 func (n *nodes) nodeType() ingest.NodeType {
-	return ingest.NodeType{Name: n.name, Count: n.count, IDs: n.ids.kind(), Gathered: n.gathered}
+	t := ingest.NodeType{Name: n.name, Count: n.count, IDs: n.ids.kind(), Gathered: n.gathered}
+	for _, a := range n.aggregates {
+		t.Aggregates = append(t.Aggregates, a.text())
+	}
+	return t
 }
 
 // listColumn returns the one column of a file that lists ids: the column with the ids' name, or the

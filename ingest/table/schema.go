@@ -19,10 +19,13 @@ import (
 
 // schema is a document, checked as far as it goes without the tables.
 type schema struct {
-	path  string
-	name  string
-	nodes []*nodes
-	edges []*edges
+	path string
+	name string
+	// reverse adds a relation the other way for each that has none, unless an option says
+	// otherwise.
+	reverse bool
+	nodes   []*nodes
+	edges   []*edges
 }
 
 // entry is one of nodes or edges: some files of one form.
@@ -157,12 +160,19 @@ func readSchema(path string, o Options) (*schema, error) {
 	if d.text, err = o.form(); err != nil {
 		return nil, err
 	}
-	top := d.open([]string{"name", "nodes", "edges"}, dglSchema)
+	top := d.open([]string{"name", "reverse", "nodes", "edges"}, dglSchema)
 	s := &schema{path: path, name: store.CleanName(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))}
 	if w := top.word("name"); w.set() {
 		if s.name = store.CleanName(w.text); s.name != w.text {
 			d.errorf(w.line, "name %q: names are letters, digits, _, - and .; try %s", lines.ClipText(w.text), s.name)
 		}
+	}
+	switch w := top.word("reverse"); strings.ToLower(w.text) {
+	case "", "no", "false":
+	case "yes", "true":
+		s.reverse = true
+	default:
+		d.errorf(w.line, "reverse %q: choose yes or no", lines.ClipText(w.text))
 	}
 	types := map[string]int{}
 	top.list("nodes", func(n *yaml.Node) {
@@ -196,6 +206,7 @@ func readSchema(path string, o Options) (*schema, error) {
 			}
 		}
 	}
+	s.checkAggregates(d)
 	return s, d.err
 }
 
@@ -211,6 +222,7 @@ var nodeKeys = []string{
 	"type", "files", "format", "delimiter", "header", "decimal", "thousands", "encoding",
 	"id", "id_type", "features", "categorical", "missing", "unknown",
 	"scale", "learn_from", "dates", "reference", "max_categories", "hash", "units", "label", "value", "labels", "split", "masks", "missing_words", "where", "join",
+	"counts", "sums", "means",
 }
 
 // nodes reads an entry of nodes.
@@ -221,7 +233,7 @@ func (d *document) nodes(n *yaml.Node) *nodes {
 	e.gathered = !o.has("files")
 	if e.gathered {
 		for _, key := range slices.DeleteFunc(slices.Clone(nodeKeys), func(key string) bool {
-			return slices.Contains([]string{"type", "files", "id_type"}, key)
+			return slices.Contains([]string{"type", "files", "id_type", "counts", "sums", "means"}, key)
 		}) {
 			if o.has(key) {
 				d.errorf(o.line, "node type %s has no files, and %s is about their columns; name them with files", e.name, key)
@@ -245,6 +257,7 @@ func (d *document) nodes(n *yaml.Node) *nodes {
 		}
 	}
 	e.tables = d.features(o)
+	d.aggregates(o, e)
 	d.learnt(o, e)
 	d.learnFrom(o, e)
 	d.joins(o, e)

@@ -134,7 +134,7 @@ func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 }
 
 func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
-	form := &ingest.Schema{Name: s.schema.name}
+	form := &ingest.Schema{Name: s.schema.name, BackWanted: s.schema.reverse}
 	var err error
 	if form.Identity, err = ingest.Files(s.files()...); err != nil {
 		return nil, err

@@ -463,12 +463,12 @@ func TestRefuses(t *testing.T) {
 		want       string // DIR is the folder
 	}{
 		{"", "", ok, "DIR/s.yaml: there is nothing in it; list edges, and nodes that have features or labels"},
-		{"- a\n", "", ok, "DIR/s.yaml: line 1: a schema is expected here, with some of the keys name, nodes, edges"},
+		{"- a\n", "", ok, "DIR/s.yaml: line 1: a schema is expected here, with some of the keys name, reverse, nodes, edges"},
 		{"edges: []\n", "", ok, "DIR/s.yaml: line 1: there are no edges; list at least one entry under edges"},
 		{"edges: {a: b}\n", "", ok, "DIR/s.yaml: line 1: edges is a list; begin each entry with a dash"},
 		{"a: [\n", "", ok, "DIR/s.yaml: not YAML: "},
 		{"name: a/b\n" + pairs, "", ok, `DIR/s.yaml: line 1: name "a/b": names are letters, digits, _, - and .; try a_b`},
-		{"edge:\n" + pairs, "", ok, `DIR/s.yaml: line 1: a schema has no key "edge"; did you mean edges? there are name, nodes, edges`},
+		{"edge:\n" + pairs, "", ok, `DIR/s.yaml: line 1: a schema has no key "edge"; did you mean edges? there are name, reverse, nodes, edges`},
 		{pairs + "edges: []\n", "", ok, "DIR/s.yaml: line 3: key edges is there twice"},
 		{"edges:\n  - files: e.csv\n", "", ok, "DIR/s.yaml: line 2: an entry of edges needs type: SOURCE:RELATION:DESTINATION, as in user:buys:item"},
 		{"edges:\n  - {type: a:b, files: e.csv}\n", "", ok, `DIR/s.yaml: line 2: type "a:b": edges go from a node type by a relation to a node type, SOURCE:RELATION:DESTINATION, as in user:buys:item`},
