@@ -149,7 +149,11 @@ func Open(path string, r *Record, again bool) (_ *Dir, err error) {
 			return nil, fmt.Errorf("sweep directory %s: it holds %.60s, and no sweep; choose another by {run}", path, name)
 		}
 	}
-	d.lock, err = fsys.Lock(filepath.Join(path, lockFile))
+	lock := filepath.Join(path, lockFile)
+	if _, err := fsys.Stat(lock); err != nil && !errors.Is(err, fs.ErrNotExist) { // as a link
+		return nil, fmt.Errorf("sweep directory: %w", err)
+	}
+	d.lock, err = fsys.Lock(lock)
 	var denied *fs.PathError
 	switch {
 	case errors.As(err, &denied):

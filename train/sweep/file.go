@@ -302,6 +302,9 @@ func (g *Grid) vary(a Axis, texts []string) error {
 	if len(texts) == 0 {
 		return errors.New("the list is empty; give values, or leave the option out")
 	}
+	if len(texts) > MostRuns {
+		return fmt.Errorf("the list has %d values, and a sweep has at most %d runs; give a range, and trials: N", len(texts), MostRuns)
+	}
 	for _, text := range texts {
 		value, err := canonical(a.Flag, text)
 		if err != nil {

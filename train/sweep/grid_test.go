@@ -123,6 +123,8 @@ func TestTakeRefuses(t *testing.T) {
 		_, err = g.Settings()
 		require.ErrorContains(t, err, want, text)
 	}
+	_, err := gridOf("lr: [" + strings.Repeat("1, ", MostRuns) + "1]")
+	require.ErrorContains(t, err, "the list has 10001 values, and a sweep has at most 10000 runs")
 	g := NewGrid()
 	for k := range 70 { // 10^70 combinations
 		a := Axis{Key: strconv.Itoa(k), Flag: strconv.Itoa(k)}

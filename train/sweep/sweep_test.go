@@ -293,6 +293,10 @@ func TestDir(t *testing.T) {
 		require.NoError(t, d.Close())
 	}
 	require.Equal(t, prefix+"-10", Find(prefix, r))
+	require.NoError(t, os.Remove(prefix+"-x/"+lockFile))
+	require.NoError(t, os.Symlink(prefix, prefix+"-x/"+lockFile))
+	_, err = Open(prefix+"-x", r, true)
+	require.ErrorContains(t, err, "it is a symbolic link")
 	_, err = Open(other, r, true)
 	require.ErrorContains(t, err, "and no sweep; choose another by {run}")
 	for _, text := range []string{"", "{", "{}", `{"seal": 3}`} {
