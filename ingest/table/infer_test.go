@@ -48,6 +48,7 @@ func TestInfer(t *testing.T) {
 	require.Equal(t, strings.ReplaceAll(`# A first schema, from the names, headers and first 1000 rows of the tables. Read it, and correct it.
 # notes.csv: passed over: no column is an id that is unique in the first 2 rows, and no two look like the ends of edges
 name: NAME
+reverse: yes # messages also flow from destinations to sources; no leaves that out
 nodes:
   - type: item
     files: "stock/items_*.csv"

@@ -25,6 +25,9 @@ func (g *guess) yaml(name string) []byte {
 		fmt.Fprintf(&b, "# %s\n", plain(n))
 	}
 	fmt.Fprintf(&b, "name: %s\n", quote(store.CleanName(name)))
+	if g.types() > 1 {
+		b.WriteString("reverse: yes # messages also flow from destinations to sources; no leaves that out\n")
+	}
 	declared := map[string]bool{}
 	if len(g.nodes) > 0 {
 		b.WriteString("nodes:\n")
@@ -133,6 +136,18 @@ func (t *inferred) writeFiles(b *bytes.Buffer) {
 	if !t.form.header {
 		b.WriteString("    header: no # a cell of the first row is a number\n")
 	}
+}
+
+// types counts the types of nodes.
+func (g *guess) types() int {
+	names := map[string]bool{}
+	for _, n := range g.nodes {
+		names[n.name] = true
+	}
+	for _, e := range g.edges {
+		names[e.from], names[e.to] = true, true
+	}
+	return len(names)
 }
 
 // pattern is one that stands for all files of a group: where their numbers differ, if their names
