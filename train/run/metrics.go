@@ -1,15 +1,19 @@
 package run
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/zeebo/xxh3"
+
+	"github.com/gnnstore/gnnstore/train/checkpoint"
 )
 
 // Line is a line of metrics.jsonl: an epoch or a step, and the run so far without its epochs.
@@ -86,7 +90,7 @@ func (d *Dir) cutMetrics(size int64, sum string) ([]Epoch, error) {
 		return nil, fmt.Errorf("%s has %d bytes, and the checkpoint was made at %d; %s", path, len(text), size, instead)
 	}
 	text = text[:size]
-	epochs, _, err := decodeMetrics(text)
+	epochs, _, err := decodeMetrics(bytes.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s %w; %s", path, err, instead)
 	}
@@ -108,19 +112,35 @@ func (d *Dir) cutMetrics(size int64, sum string) ([]Epoch, error) {
 	return epochs, nil
 }
 
-// decodeMetrics reads lines; a last one without its end is being written.
-func decodeMetrics(text []byte) (epochs []Epoch, last *Line, err error) {
+// decodeMetrics reads lines; a last one without its end is being written. Of the results so far it
+// decodes the last alone, since they are most of a long file.
+func decodeMetrics(text io.Reader) (epochs []Epoch, last *Line, err error) {
+	damaged := func(n int, err error) error { return fmt.Errorf("line %d is damaged: %w", n, err) }
+	lines := bufio.NewReaderSize(text, 1<<16)
+	var soFar json.RawMessage
 	for n := 1; ; n++ {
-		line, rest, whole := bytes.Cut(text, []byte{'\n'})
-		if !whole {
+		line, err := lines.ReadBytes('\n')
+		if err != nil && err != io.EOF {
+			return nil, nil, err
+		}
+		if err == io.EOF {
+			if last != nil && soFar != nil {
+				if err := json.Unmarshal(soFar, &last.SoFar); err != nil {
+					return nil, nil, damaged(n-1, err)
+				}
+			}
 			return epochs, last, nil
 		}
-		text = rest
-		m := new(Line)
-		if err := json.Unmarshal(line, m); err != nil {
-			return nil, nil, fmt.Errorf("line %d is damaged: %w", n, err)
+		var m struct {
+			Epoch *Epoch          `json:"epoch"`
+			Step  *StepMetric     `json:"step"`
+			SoFar json.RawMessage `json:"so_far"`
 		}
-		if last = m; m.Epoch != nil {
+		if err := json.Unmarshal(line, &m); err != nil {
+			return nil, nil, damaged(n, err)
+		}
+		soFar, last = m.SoFar, &Line{Epoch: m.Epoch, Step: m.Step}
+		if m.Epoch != nil {
 			epochs = append(epochs, *m.Epoch)
 		}
 	}
@@ -128,13 +148,14 @@ func decodeMetrics(text []byte) (epochs []Epoch, last *Line, err error) {
 
 // readSoFar rebuilds the result so far of the run in path from its metrics.
 func readSoFar(fsys vfs.FS, path string) (*Result, error) {
-	text, err := readFile(fsys, filepath.Join(path, MetricsFile))
+	text, err := checkpoint.Open(fsys, filepath.Join(path, MetricsFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("run %s: %w", path, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("run %s: not a run directory: it has neither %s nor %s", path, ResultFile, MetricsFile)
 	}
+	defer text.Close()
 	epochs, last, err := decodeMetrics(text)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %s %w; remove the line to see the others", path, MetricsFile, err)
