@@ -42,6 +42,9 @@ const leastGap = 0.10
 // generated trains the contenders on a kind of generated graph, and holds the first against those
 // with the mean of 3 hops.
 func (b *bench) generated(ctx context.Context, w io.Writer, o options) error {
+	if o.generated == churnKind {
+		return b.churn(ctx, w, o)
+	}
 	var results []result
 	for _, c := range contenders {
 		dataset, err := b.generate(ctx, o.generated, o.scale, c.hops)
