@@ -120,12 +120,12 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, o trainOptions) (err
 	fmt.Fprintf(say, `
 3. %s in all. Try next:
 
-   gnnstore inspect %[2]s
-   gnnstore train %[2]s --seed 2 --host-memory 0 --run %[3]s
-   gnnstore stats %[4]s
-   gnnstore predict %[4]s computers.parquet
+   %[6]s inspect %[2]s
+   %[6]s train %[2]s --seed 2 --host-memory 0 --run %[3]s
+   %[6]s stats %[4]s
+   %[6]s predict %[4]s computers.parquet
 
 Everything is in %[5]s; delete it when you are done.
-`, seconds(time.Since(start).Seconds()), out, filepath.Join(dir, "run-2"), o.run, dir)
+`, seconds(time.Since(start).Seconds()), out, filepath.Join(dir, "run-2"), o.run, dir, called())
 	return nil
 }

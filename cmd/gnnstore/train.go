@@ -420,7 +420,7 @@ func trainWorker(
 type interruptedError struct{ *run.Result }
 
 func (e *interruptedError) Error() string {
-	return fmt.Sprintf("interrupted after %d whole epochs; go on with gnnstore train --resume --run %s", len(e.Epochs), e.Run)
+	return fmt.Sprintf("interrupted after %d whole epochs; go on with %s train --resume --run %s", len(e.Epochs), called(), e.Run)
 }
 
 func (o *trainOptions) print(stdout io.Writer, r *run.Result) error {
@@ -431,19 +431,35 @@ func (o *trainOptions) print(stdout io.Writer, r *run.Result) error {
 	}
 	printResult(stdout, r)
 	if len(r.Epochs) > 0 && !r.Options.Sampler.Walks() { // there is a checkpoint, and a network that predicts
-		what := ""
-		if s := r.Stream; s != nil && s.Src != s.Dst {
-			what = " --type " + s.Src
+		for _, what := range predictions(r) {
+			printf(stdout, "\npredict: %s predict %s %s.parquet%s", called(), r.Run, filepath.Base(r.Run), what)
 		}
-		if edges := r.Options.Edges(); r.Options.Links() || edges && store.IsParts(r.Dataset) {
-			what = " --what embeddings"
-			if src, rest, _ := strings.Cut(r.Options.Target, ","); src != "" && !strings.HasSuffix(rest, ","+src) {
-				what += " --type " + src
-			}
-		}
-		printf(stdout, "\npredict: gnnstore predict %s %s.parquet%s\n", r.Run, filepath.Base(r.Run), what)
+		printf(stdout, "\n")
 	}
 	return nil
+}
+
+// predictions returns the flags of predict that a user of the run's network is likely to want.
+func predictions(r *run.Result) []string {
+	edges := r.Options.Edges()
+	switch s := r.Stream; {
+	case s != nil && s.Src != s.Dst:
+		return []string{" --type " + s.Src}
+	case !r.Options.Links() && (!edges || !store.IsParts(r.Dataset)):
+		return []string{""}
+	}
+	rows := " --what embeddings"
+	if src, rest, _ := strings.Cut(r.Options.Target, ","); src != "" && !strings.HasSuffix(rest, ","+src) {
+		rows += " --type " + src
+	}
+	if edges || store.IsParts(r.Dataset) {
+		return []string{rows}
+	}
+	likely := " --what scores --top 10 --exclude-known"
+	if len(r.Relations) > 1 && len(r.Options.Fanouts) == 0 {
+		likely += " --relation " + r.Relations[0].Key
+	}
+	return []string{likely, rows}
 }
 
 // resumeTrain goes on with the run in o.run, which began with options of its own: only flags that
@@ -673,7 +689,7 @@ func printEnded(w io.Writer, r *run.Result) {
 	case r.Status != run.Done && r.Status != run.StoppedEarly || best == 0 || epochs <= r.Options.EvalEvery:
 	case best == epochs && r.Options.Schedule.Kind == optim.Cosine: // a cosine schedule fixes the number of epochs
 	case best == epochs:
-		printf(w, "the last epoch is the best, so more may be better: gnnstore train --resume --run %s --epochs %d\n", r.Run, 2*epochs)
+		printf(w, "the last epoch is the best, so more may be better: %s train --resume --run %s --epochs %d\n", called(), r.Run, 2*epochs)
 	case epochs-best >= longWait && (a == nil || r.Options.Patience > 0):
 		patience := longWait / 4 / max(1, r.Options.EvalEvery) // evaluations
 		printf(w, "%d epochs after the best one brought nothing: --patience %d would have ended them\n", epochs-best, max(1, patience))
@@ -693,7 +709,7 @@ func outcome(r *run.Result) string {
 	s := fmt.Sprintf("%s after %d epochs", r.Status, len(r.Epochs))
 	switch {
 	case r.Status == run.Done && len(r.Epochs) == 0:
-		s = fmt.Sprintf("nothing was trained, and there is no checkpoint: go on with gnnstore train --resume --run %s --epochs N", r.Run)
+		s = fmt.Sprintf("nothing was trained, and there is no checkpoint: go on with %s train --resume --run %s --epochs N", called(), r.Run)
 	case r.Best.Epoch > 0:
 		s += fmt.Sprintf("; best epoch %d: %s %s, %s %s", r.Best.Epoch, column("valid", r.Best.Metric), measured(r.Best.Metric, r.Best.ValidAcc),
 			column("test", r.Best.Metric), measured(r.Best.Metric, r.Best.TestAcc))

@@ -18,8 +18,8 @@ import (
 // churnKind is a kind of generated tables whose true probabilities are known.
 const churnKind = "churn"
 
-// churnGap is how far the mean ROC-AUC by defaults must be above the linear model's, as a fraction
-// of 1.
+// churnGap is the least difference of the mean ROC-AUC by defaults and the linear model's, as a
+// fraction of 1.
 const churnGap = 0.01
 
 // churn trains on tables of customers who leave, by the schema that ingest proposes and by the
@@ -71,8 +71,11 @@ func (b *bench) churn(ctx context.Context, w io.Writer, o options) error {
 			short = errors.Join(short, fmt.Errorf("churn, train %s: AUC %.2f %%, and the linear model has %.2f %%: want %.0f point more",
 				strings.Join(flags, " "), 100*auc, 100*model, 100*churnGap))
 		}
-		rows = append(rows, []string{"`" + cmp.Or(strings.Join(flags, " "), "none") + "`", fmt.Sprint(o.seeds), fmt.Sprintf("%.2f ± %.2f", 100*auc, 100*deviation),
-			fmt.Sprintf("%.2f ± %.2f", 100*model, 100*spread), fmt.Sprintf("%.2f", 100*best), fmt.Sprintf("%.1f", took)})
+		rows = append(rows, []string{
+			"`" + cmp.Or(strings.Join(flags, " "), "none") + "`", fmt.Sprint(o.seeds),
+			fmt.Sprintf("%.2f ± %.2f", 100*auc, 100*deviation), fmt.Sprintf("%.2f ± %.2f", 100*model, 100*spread),
+			fmt.Sprintf("%.2f", 100*best), fmt.Sprintf("%.1f", took),
+		})
 	}
 	text := fmt.Sprintf(`
 ## Customers who leave, in generated tables, %s
@@ -92,9 +95,11 @@ of edges, whose penalty validation chooses. ROC-AUC is of the 4,000 test users; 
 	return short
 }
 
-// churnTables makes the tables and ingests them. leaves tells which users left, of those that
-// predictions are measured on, and truth has the probabilities of all users.
-func (b *bench) churnTables(ctx context.Context) (dataset string, leaves map[string]bool, truth map[string]float64, err error) {
+// churnTables makes the tables and ingests them. leaves has the test users, true for each that
+// left, and truth has the probabilities of all users.
+func (b *bench) churnTables(
+	ctx context.Context,
+) (dataset string, leaves map[string]bool, truth map[string]float64, err error) {
 	tables, known := filepath.Join(b.tmp, "churn"), filepath.Join(b.tmp, "truth.csv")
 	schema := filepath.Join(tables, "schema.yaml")
 	dataset = filepath.Join(b.tmp, "churn.gnn")

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// called returns the words that the user called this program by. Commands that the program proposes
+// begin with them, so that they can be copied.
+var called = sync.OnceValue(func() string {
+	file, err := os.Executable()
+	if err != nil {
+		file = ""
+	}
+	return calledAs(os.Args[0], file)
+})
+
+// built matches where go run leaves what it has built: in the build cache, or in a temporary
+// folder.
+var built = regexp.MustCompile(`/[0-9a-f]{64}-d/|/go-build[0-9]*/`)
+
+// calledAs returns the words for the first argument of a process and the file that it runs.
+func calledAs(arg, file string) string {
+	switch {
+	case strings.HasSuffix(arg, ".test"), !strings.ContainsRune(arg, filepath.Separator):
+		return "gnnstore"
+	case built.MatchString(filepath.ToSlash(file)):
+		return "go run ./cmd/gnnstore"
+	case strings.ContainsAny(arg, " '\"$&()*;<>?\\|"):
+		return "gnnstore" // it would need quotes
+	}
+	return arg
+}
