@@ -14,7 +14,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// MostDrawn is the largest number of runs whose curves a page draws. Others are in its table.
+// MostDrawn is the largest number of runs whose curves a page draws. Its table has the other runs
+// too.
 const MostDrawn = 12
 
 // compare describes several runs side by side.
@@ -42,7 +43,7 @@ func compare(runs []*run.Result) *page.Document {
 	return d
 }
 
-// summaryOf is the table of all runs.
+// summaryOf returns the section with the table of all runs.
 func summaryOf(runs []*run.Result, names []string) page.Section {
 	t := page.Table{Head: page.Columns("run", "status", "#epochs", "#best", "metric", "#validation", "#test", "#time", "#from disk",
 		"#peak memory")}
@@ -79,7 +80,7 @@ func summaryOf(runs []*run.Result, names []string) page.Section {
 	return s
 }
 
-// curvesOf draws a line a run.
+// curvesOf returns the charts over epochs, with a line for each run.
 func curvesOf(runs []*run.Result, names []string) page.Section {
 	each := func(value func(e *run.Epoch) *float64) (all []page.Series) {
 		for i, r := range runs {
@@ -98,7 +99,7 @@ func curvesOf(runs []*run.Result, names []string) page.Section {
 	for _, k := range kinds {
 		c := byEpoch("Validation "+nameOf(k), page.Axis{Unit: unitOf(k)}, each(validOf)...)
 		c.Empty = "Nothing was validated yet."
-		for i, r := range runs { // a run keeps its colour, which its place decides
+		for i, r := range runs { // an empty series keeps the place of a run, which decides its colour
 			if r.Metric != k {
 				c.Series[i] = page.Series{}
 			}
@@ -116,7 +117,7 @@ func curvesOf(runs []*run.Result, names []string) page.Section {
 func sideBySide(runs []*run.Result, names []string) page.Section {
 	s := page.Section{Name: "limits", Title: "What limits them"}
 	t := page.Table{Title: "Stages", Head: page.Columns("run", "#sample", "#load", "#gather", "#step", "#write", "#wait", "limit"),
-		Note: "Shares of the time in which steps computed or waited. Stages work at the same time."}
+		Note: stagesNote}
 	for i, r := range runs {
 		l := LoadOf(r)
 		row := []page.Cell{{Text: names[i], Series: i + 1}}
@@ -142,7 +143,7 @@ func differencesOf(runs []*run.Result, names []string) page.Section {
 	if len(runs) == 0 {
 		return s
 	}
-	values := map[string][]string{} // of each run, by flag
+	values := map[string][]string{} // by flag, the value of each run
 	flags := run.Table.Flags()
 	for i, r := range runs {
 		for _, d := range run.Table.Diff(&r.Options, &runs[0].Options) {

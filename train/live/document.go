@@ -18,8 +18,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// Document describes runs for a page: one in full, or several side by side. Their Advice is shown
-// as it is. The results may have been read from files of strangers.
+// Document describes runs for a page: one run in full, or several side by side. It shows the Advice
+// of runs unchanged. Strangers may have written the files that the results were read from.
 func Document(runs []*run.Result) *page.Document {
 	if len(runs) != 1 {
 		return compare(runs)
@@ -49,7 +49,7 @@ func toneOf(status string) page.Tone {
 	return page.Plain
 }
 
-// leadOf says in a line how far the run is, or how it ended.
+// leadOf returns a line on how far the run is, or how it ended.
 func leadOf(r *run.Result) string {
 	parts := []string{"dataset " + r.Dataset, "model " + string(r.Options.Kind)}
 	if where := whereOf(r); where != "" {
@@ -95,7 +95,7 @@ func duration(s float64) string {
 	return fmt.Sprintf("%d days %d h", n/86400, n%86400/3600)
 }
 
-// sentence gives a text of lower case the capital and the full stop of a sentence.
+// sentence returns text with a capital at its start and a full stop at its end.
 func sentence(text string) string {
 	if text == "" {
 		return ""
@@ -103,7 +103,7 @@ func sentence(text string) string {
 	return capital(strings.TrimSuffix(text, ".")) + "."
 }
 
-// capital begins a text with a capital.
+// capital returns text with its first letter in upper case.
 func capital(text string) string {
 	first, n := utf8.DecodeRuneInString(text)
 	return string(unicode.ToUpper(first)) + text[n:]
@@ -166,7 +166,7 @@ func factsOf(r *run.Result) (facts []page.Fact) {
 	if r.Disk.BytesRead > 0 || r.InputRows > 0 {
 		note := ""
 		if r.Disk.Amplification > 0 {
-			note = fmt.Sprintf("%.2f bytes for each one wanted", r.Disk.Amplification)
+			note = fmt.Sprintf("%.2f bytes read for each byte needed", r.Disk.Amplification)
 		}
 		add("Read from disk", size(r.Disk.BytesRead), note)
 	}
@@ -182,12 +182,12 @@ func factsOf(r *run.Result) (facts []page.Fact) {
 			page.Share.Text(s.Staleness.Realised)+" of reads were out of date")
 	}
 	if w := r.Workers; w != nil {
-		add("Workers", fmt.Sprint(len(w.InputRows)), fmt.Sprintf("the figures of tiers and stages are of worker %d", w.Rank))
+		add("Workers", fmt.Sprint(len(w.InputRows)), fmt.Sprintf("tiers and stages are shown for worker %d", w.Rank))
 	}
 	return facts
 }
 
-// stage is a bar of the table of stages.
+// stage is a row of the table of stages.
 type stage struct {
 	name  string
 	share float64
@@ -200,7 +200,7 @@ func stagesOf(r *run.Result, l Load) []stage {
 		{pipeline.Sample, l.Sample, "draws batches"},
 		{pipeline.Load, l.Load, "reads windows of rows"},
 		{pipeline.Gather, l.Gather, "copies the rows of steps"},
-		{pipeline.State, l.State, "of gather: rows that steps rewrite"},
+		{pipeline.State, l.State, "part of gather: copies rows that steps rewrite"},
 		{pipeline.Step, l.Step, "computes"},
 		{pipeline.Write, l.Write, "writes rows back"},
 		{"wait", l.Wait, "the step waits for rows"},
@@ -212,14 +212,17 @@ func stagesOf(r *run.Result, l Load) []stage {
 	var some []stage
 	for _, s := range all {
 		if (s.name == pipeline.State || s.name == pipeline.Write) && r.Stream == nil && s.share == 0 {
-			continue // only runs on streams, and with learnt rows, have them
+			continue // only runs on streams, or with learnt rows, have these stages
 		}
 		some = append(some, s)
 	}
 	return some
 }
 
-// limitsOf shows the stages as bars, and the advice.
+// stagesNote explains the shares in a table of stages.
+const stagesNote = "Each share is of the time in which steps computed or waited. Stages work at the same time, so the shares can add up to more than 100 %."
+
+// limitsOf returns the section with the stages as bars, and the advice.
 func limitsOf(r *run.Result) page.Section {
 	s := page.Section{Name: "limits", Title: "What limits it", Text: sentence(r.Advice)}
 	l := LoadOf(r)
@@ -230,7 +233,7 @@ func limitsOf(r *run.Result) page.Section {
 		return s
 	}
 	t := page.Table{Title: "Stages", Head: page.Columns("stage", "#busy", "what it does"),
-		Note: "Shares of the time in which steps computed or waited. Stages work at the same time."}
+		Note: stagesNote}
 	if r.Live != nil && r.Live.Recent.Stages.Step > 0 {
 		t.Title = fmt.Sprintf("Stages in the last %s", duration(r.Live.Recent.Wall))
 	}
@@ -254,7 +257,7 @@ func limitsOf(r *run.Result) page.Section {
 
 func workersTable(w *run.WorkersOf) page.Table {
 	t := page.Table{Title: "Workers", Head: page.Columns("worker", "#rows read", "#from disk", "#sent", "#in exchanges"),
-		Note: "Up to the newest checkpoint. Exchanges are waiting for other workers, and sending."}
+		Note: "Up to the newest checkpoint. The time in exchanges is waiting for other workers, and sending."}
 	for p := range w.InputRows {
 		t.Rows = append(t.Rows, page.Cells(fmt.Sprint(p), whole(w.InputRows[p]), size(at(w.DiskBytes, p)),
 			size(at(w.SentBytes, p)), page.Seconds.Text(at(w.WaitSeconds, p))))
@@ -286,10 +289,10 @@ func secondsOf(e *run.Epoch) *float64   { return &e.Seconds }
 func hitsOf(e *run.Epoch) *float64      { return &e.HitRate }
 func diskOf(e *run.Epoch) *float64      { v := float64(e.DiskBytes); return &v }
 
-// noEpoch is shown where there is nothing to draw.
+// noEpoch is the text of a chart before the first epoch has ended.
 const noEpoch = "No epoch has ended yet."
 
-// lossAxis is logarithmic where losses of very different size come together.
+// lossAxis returns the axis of losses: logarithmic if the highest is over 50 times the lowest.
 func lossAxis(runs ...*run.Result) page.Axis {
 	low, high := math.Inf(1), 0.0
 	for _, r := range runs {
@@ -326,7 +329,7 @@ func tierShares(r *run.Result) (all []page.Series) {
 		recorded = recorded || e.DeviceRows > 0 || e.HostRows > 0
 	}
 	if !recorded && r.Tiers.Device.RowsHit+r.Tiers.Host.RowsHit > 0 {
-		return nil // an earlier version did not record it
+		return nil // an earlier version wrote the result, and did not record this
 	}
 	share := func(rows func(e *run.Epoch) int64) func(e *run.Epoch) *float64 {
 		return func(e *run.Epoch) *float64 {
@@ -394,7 +397,7 @@ func tiersOf(r *run.Result) page.Section {
 	return s
 }
 
-// testOf shows the classes of the test part.
+// testOf returns the section with the figures of each class in the test part.
 func testOf(r *run.Result) page.Section {
 	s := page.Section{Name: "test", Title: "Test part"}
 	if r.Report == nil || len(r.Report.Classes) == 0 {
@@ -448,7 +451,8 @@ func optionsOf(r *run.Result) page.Section {
 // mostEpochRows is the largest number of epochs in the table of epochs.
 const mostEpochRows = 40
 
-// recordOf has the figures of epochs as a table, for those who do not see charts.
+// recordOf returns the section with the figures of epochs as a table, for readers who cannot see
+// charts.
 func recordOf(r *run.Result) page.Section {
 	s := page.Section{Name: "record", Title: "Epochs"}
 	if len(r.Epochs) == 0 {
@@ -475,13 +479,14 @@ func recordOf(r *run.Result) page.Section {
 		t.Rows = append(t.Rows, row)
 	}
 	if each > 1 {
-		t.Note = fmt.Sprintf("One epoch in %d, the first and the best one.", each)
+		t.Note = fmt.Sprintf("The table has one epoch in %d, and the first and the best epoch.", each)
 	}
 	s.Tables = append(s.Tables, t)
 	return s
 }
 
-// label names a run beside others: the end of its path that tells it apart.
+// labels returns a name for each run: the last part of its path, or the whole path if another run
+// ends alike.
 func labels(runs []*run.Result) (names []string) {
 	seen := map[string]int{}
 	for _, r := range runs {

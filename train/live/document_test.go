@@ -80,7 +80,7 @@ func TestDocument(t *testing.T) {
 	stream.Metric = metric.AP
 	text = pageOf(t, stream)
 	has(t, text, ">7 steps</b>")
-	has(t, text, "of gather: rows that steps rewrite")
+	has(t, text, "part of gather: copies rows that steps rewrite")
 
 	several := trainedRun("e", 3)
 	several.Workers = &run.WorkersOf{InputRows: []int64{5, 6}, DiskBytes: []int64{1}, WaitSeconds: []float64{1, 2}}

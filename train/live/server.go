@@ -2,15 +2,14 @@
 // directory, which its owner alone may open, and over HTTP on TCP where that is asked for. It only
 // reads.
 //
-//	/               a page for browsers, which brings itself up to date: see Document
+//	/               a page for browsers, which updates itself: see Document
 //	/stats          the result so far, as JSON: what gnnstore stats --json prints
 //	/watch?every=1s the same, a line each time, and how the run ended in the last line
 //	/metrics        the same figures as Prometheus wants them
 //	/healthz        ok
 //
-// A [Server] answers for one training, or for several runs that [ServeRuns] is given, and a
-// [Client] asks one. [Advise] names in a sentence or two the part that limits a run, and the option
-// to change.
+// A [Server] answers for one training, or for the several runs of [ServeRuns]. A [Client] asks a
+// Server. [Advise] names in a sentence or two the part that limits a run, and the option to change.
 //
 // Concurrency: a training shows itself at step boundaries, by a pointer, and never waits for who
 // looks (run.Hooks.Live). So nobody slow, or hostile, holds it up: there are at most maxConns
@@ -57,7 +56,7 @@ type Options struct {
 	// them; nil leaves advice as it is.
 	Text func(string) string
 
-	many func() []*run.Result
+	many func() []*run.Result // see ServeRuns
 }
 
 // Bounds of the work for those who look.
@@ -72,7 +71,8 @@ const (
 	drainTimeout = time.Second
 )
 
-// Paths that are served: for one training, and for several runs, whose /stats is a list.
+// The paths that are served for one training, and for several runs. For several runs, /stats is a
+// list.
 const (
 	endpoints       = "/, /stats, /watch, /metrics and /healthz"
 	endpointsOfMany = "/, /stats, /watch and /healthz"
@@ -81,9 +81,9 @@ const (
 // Server answers for one training until Close. Its methods are safe for concurrent use.
 type Server struct {
 	now     func() *run.Result
-	many    func() []*run.Result // instead of now, of several runs
-	text    func(string) string  // nil: as it is
-	metrics http.Handler         // nil: of several runs
+	many    func() []*run.Result // set instead of now to serve several runs
+	text    func(string) string  // nil: leaves advice unchanged
+	metrics http.Handler         // nil for several runs
 	http    http.Server
 	serving sync.WaitGroup
 	ending  chan struct{} // closed when the training has ended
@@ -100,18 +100,17 @@ type Server struct {
 	loopback bool
 
 	shown, page encoding
-	pages       atomic.Int64 // that were asked for since pagesSince
+	pages       atomic.Int64 // requests for the page since pagesSince
 	pagesSince  time.Time    // guarded by page
 }
 
-// encoding is the form of a result that is served, a line of JSON or a page, and the time until
-// which it may be served.
+// encoding is a result as it is served: a line of JSON, or a page.
 type encoding struct {
 	sync.Mutex
 	text  []byte
-	tag   string // of text
-	until time.Time
-	last  bool // it is the final result, and stays
+	tag   string    // of text
+	until time.Time // text may be served up to then
+	last  bool      // text is the final result, and stays
 }
 
 // An encoding is served for encodeEvery, or if longer for encodeShare times the time that encoding
@@ -151,7 +150,7 @@ func Serve(o Options) *Server {
 		}
 	}
 	removeSocket := func() {}
-	if s.many != nil { // of runs that others train
+	if s.many != nil { // each run's own process serves its socket
 	} else if l, remove, err := listenRun(o.Run); err == nil {
 		removeSocket = remove
 		s.serve(l)
@@ -192,8 +191,8 @@ func (s *Server) serve(l net.Listener) {
 }
 
 // ServeRuns serves several runs at a TCP address: their page, and their results as a list. now
-// returns the newest results, which are shown as they are, and does not wait for anything. The
-// results are not written to.
+// returns the newest results without waiting. The Server shows them unchanged, and never writes to
+// them.
 func ServeRuns(at *Endpoint, note func(string), now func() []*run.Result) *Server {
 	return Serve(Options{HTTP: at, Note: note, many: now})
 }
@@ -230,9 +229,9 @@ func (s *Server) endpoints() string {
 	return endpoints
 }
 
-// of returns what encode makes of the result so far, which may be from just before. Once the
-// training has ended, it is of the final result.
-func (s *Server) of(e *encoding, encode func() ([]byte, error)) (text []byte, tag string, err error) {
+// cached returns the text in e and its tag. It calls encode if the text is no longer fresh. Once
+// the training has ended, the text is the final result.
+func (s *Server) cached(e *encoding, encode func() ([]byte, error)) (text []byte, tag string, err error) {
 	e.Lock()
 	defer e.Unlock()
 	now, ended := time.Now(), false
@@ -255,7 +254,7 @@ func (s *Server) of(e *encoding, encode func() ([]byte, error)) (text []byte, ta
 
 // encoded returns the result so far as a line of JSON.
 func (s *Server) encoded() ([]byte, error) {
-	text, _, err := s.of(&s.shown, func() ([]byte, error) {
+	text, _, err := s.cached(&s.shown, func() ([]byte, error) {
 		var shown any
 		if s.many != nil {
 			shown = s.many()
@@ -268,8 +267,8 @@ func (s *Server) encoded() ([]byte, error) {
 	return text, err
 }
 
-// A page asks for its next state after pagePoll, while a run goes on. Where browsers ask for more
-// than pageRate pages a second, it asks less often.
+// While a run goes on, its page asks for an update every pagePoll. If browsers ask for more than
+// pageRate pages a second in all, pages ask less often, but at least every mostPoll.
 const (
 	pagePoll = 2 * time.Second
 	pageRate = 10
@@ -279,7 +278,7 @@ const (
 // drawn returns the page of the result so far.
 func (s *Server) drawn() (text []byte, tag string, err error) {
 	s.pages.Add(1)
-	return s.of(&s.page, func() ([]byte, error) {
+	return s.cached(&s.page, func() ([]byte, error) {
 		runs := s.results()
 		d := Document(runs)
 		d.Served = true
@@ -294,7 +293,7 @@ func (s *Server) drawn() (text []byte, tag string, err error) {
 	})
 }
 
-// answerPage sends the page, unless the browser says by its tag that it has it already.
+// answerPage sends the page, or status 304 if the browser's tag shows that it has this page.
 func (s *Server) answerPage(w http.ResponseWriter, r *http.Request) {
 	text, tag, err := s.drawn()
 	if err != nil {
@@ -335,7 +334,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "ok\n")
 	case !s.asked[overTCP(r)].take():
 		if r.URL.Path == "/" {
-			w.Header().Set("Refresh", "3") // browsers ask again by themselves
+			w.Header().Set("Refresh", "3") // seconds, after which a browser asks again
 		}
 		refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("asked %d times a second already; ask again later", maxAsked))
 	case r.URL.Path == "/stats":

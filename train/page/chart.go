@@ -13,8 +13,8 @@ type Form int
 // The forms.
 const (
 	Lines     Form = iota
-	Stack          // areas above each other: their sum is the whole
-	Histogram      // a column for each number of the first series
+	Stack          // areas on top of each other, whose upper edge is their sum
+	Histogram      // a column for each value of the first series
 )
 
 // Chart is a drawing of series over a common horizontal axis.
@@ -24,37 +24,37 @@ type Chart struct {
 	Form   Form
 	X, Y   Axis
 	Series []Series
-	Empty  string // shown where there are no numbers
+	Empty  string // shown if there are no values
 
-	points int // of the longest series before it was thinned
+	points int // of the longest series, before thinning
 }
 
-// Series is a line of a chart. X ascends. What is no number is left out, and the line goes on
-// behind it.
+// Series is a line of a chart. X ascends. The line leaves out points that have no place on an axis,
+// such as NaN.
 type Series struct {
 	Name   string
 	X, Y   []float64
-	Spread []float64 // half of the interval around each Y; nil: none
+	Spread []float64 // half the width of the interval around each Y; nil: no intervals
 }
 
-// Sizes of the plane of a chart. It is stretched to the room that it has on the page.
+// plane is the width and the height of a chart's drawing, in units of SVG. The page stretches it.
 const plane = 1000
 
 // drawn is a chart as the template writes it.
 type drawn struct {
 	ID, Title, Note, Empty string
 	XName                  string
-	Summary                string // for who does not see the chart
+	Summary                string // for screen readers
 	XTicks, YTicks         []mark
 	Grid                   string // the path of lines behind the chart
 	Lines                  []drawnSeries
-	XTexts                 string // of the values below the cursor, separated by bars
-	XPlaces                string // their places
+	XTexts                 string // the text of each X, for the cursor, separated by "|"
+	XPlaces                string // the place of each X, separated by blanks
 	LastX                  string
 	Area                   bool
 }
 
-// mark is a text beside an axis. Minor ones are left out where there is little room.
+// mark is a text beside an axis. Narrow pages hide minor marks.
 type mark struct {
 	At, Text string
 	Minor    bool
@@ -62,12 +62,12 @@ type mark struct {
 
 type drawnSeries struct {
 	Name, Class, Path, Dots string
-	Texts                   string // of the values below the cursor, separated by bars
+	Texts                   string // the text of each Y, for the cursor, separated by "|"
 	Last                    string
 }
 
-// seriesClass returns the classes of the nth series, from 0: its colour, and its dashes when
-// colours come again.
+// seriesClass returns the CSS classes of the nth series, counted from 0: its colour, and its dashes
+// once all colours are used.
 func seriesClass(n int) string {
 	const colours, dashes = 8, 4
 	class := fmt.Sprintf("c%d", n%colours)
@@ -77,8 +77,8 @@ func seriesClass(n int) string {
 	return class
 }
 
-// table has the numbers of all series of a chart over all their X. It has NaN where a series has
-// none.
+// table has the values of all series of a chart, for each X that any of them has. A value that a
+// series lacks is NaN.
 type table struct {
 	x []float64
 	y [][]float64
@@ -116,8 +116,8 @@ func (c *Chart) table() (t table) {
 	return t
 }
 
-// Values returns the numbers of a chart as a table that is folded: a row for each X, and a column
-// for each series.
+// Values returns the values of a chart as a folded table, with a row for each X and a column for
+// each series.
 func (c *Chart) Values() Table {
 	t := Table{Title: "Values: " + c.Title, Folded: true, Head: Columns("#" + c.X.Name)}
 	all := c.table()
@@ -134,8 +134,8 @@ func (c *Chart) Values() Table {
 	return t
 }
 
-// thin keeps at most about most columns: the first, the last, and of each series the lowest and the
-// highest number in each of equal parts.
+// thin reduces the table to about most X. It cuts the X into equal parts, and keeps the lowest and
+// the highest value of each series in each part. It also keeps the first and the last X.
 func (t table) thin(most int) table {
 	if len(t.x) <= most {
 		return t
@@ -174,7 +174,8 @@ func (t table) thin(most int) table {
 	return out
 }
 
-// thinned returns a series without intervals of about most points at most, as table.thin does.
+// thinned returns the series, reduced by table.thin to about most points. A series with intervals
+// stays whole.
 func (s Series) thinned(most int) Series {
 	n := min(len(s.X), len(s.Y))
 	if n <= most || s.Spread != nil {
@@ -184,7 +185,7 @@ func (s Series) thinned(most int) Series {
 	return Series{Name: s.Name, X: t.x, Y: t.y[0]}
 }
 
-// bounds returns the lowest and the highest number; ok is false where there is none.
+// bounds returns the lowest and the highest number; ok is false if there is no number.
 func bounds(rows ...[]float64) (low, high float64, ok bool) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, row := range rows {
@@ -197,7 +198,7 @@ func bounds(rows ...[]float64) (low, high float64, ok bool) {
 	return low, high, ok
 }
 
-// draw lays the chart out with at most about so many points a series.
+// draw lays out the chart, with about so many points in each series at most.
 func (c *Chart) draw(id string, points int) drawn {
 	d := drawn{ID: id, Title: c.Title, Note: c.Note, XName: c.X.Name, Empty: c.Empty, Area: c.Form != Lines}
 	all := c.table()
@@ -291,7 +292,7 @@ func (c *Chart) draw(id string, points int) drawn {
 	return d
 }
 
-// stacked returns the sums of each row and the rows before it. What is no number counts as 0.
+// stacked returns the sums of each row and the rows before it. NaN counts as 0.
 func stacked(rows [][]float64) (sums [][]float64) {
 	for i, row := range rows {
 		sum := make([]float64, len(row))
@@ -308,7 +309,7 @@ func stacked(rows [][]float64) (sums [][]float64) {
 
 func percent(at float64) string { return fmt.Sprintf("%.4g%%", 100*at) }
 
-// across and down return places on the plane of a chart.
+// across and down turn a place on an axis, from 0 to 1, into a coordinate on the plane.
 func across(at float64) int { return int(math.Round(min(max(at, -1), 2) * plane)) }
 func down(at float64) int   { return int(math.Round((1 - min(max(at, -1), 2)) * plane)) }
 
@@ -341,7 +342,8 @@ func spreads(x, y *scale, s *Series) string {
 	return p.String()
 }
 
-// area returns the path around the plane between two lines. below nil is the axis.
+// area returns the path around the area between two lines. If below is nil, the axis is the lower
+// line.
 func area(x, y *scale, xs, below, above []float64) string {
 	var p strings.Builder
 	at := func(letter string, i int, v float64) {
@@ -354,7 +356,7 @@ func area(x, y *scale, xs, below, above []float64) string {
 			at("L", i, v)
 		}
 	}
-	if len(xs) == 1 { // a single point is as wide as the chart
+	if len(xs) == 1 { // the area of a single point is as wide as the chart
 		p.Reset()
 		low := 0.0
 		if below != nil {
@@ -392,7 +394,7 @@ func columns(x, y *scale, xs, ys []float64) string {
 	return p.String()
 }
 
-// summary describes the chart in a sentence for each series.
+// summary describes the first six series of the chart in words.
 func (c *Chart) summary(t table) string {
 	var parts []string
 	for i, s := range c.Series {

@@ -1,17 +1,16 @@
 // Package page writes charts and tables as one HTML page that needs nothing else: no network, no
-// other file. Its texts may come from strangers, and are shown as text.
+// other file. Texts may come from strangers, so the page never takes them for HTML.
 //
 // A [Document] has facts, sections, charts and tables, and knows nothing of runs or datasets.
-// Packages live and trace, and the command inspect, make documents of what they know.
-// [Document.Write] writes a page. Lines are laid out in Go, as SVG: the page has no other drawing
-// code. A script of some hundred lines shows the values below a cursor, which the mouse and the
-// arrow keys move, and brings a served page up to date. Without the script the page can be read and
-// printed.
+// Packages live and trace, and the command inspect, make documents. [Document.Write] writes the
+// page. Go draws the charts, as SVG. A script of some 150 lines shows the values at a cursor, which
+// the mouse and the arrow keys move. It also updates a served page. Without the script the page can
+// still be read and printed.
 //
 // # Size
 //
-// A page stays below [MaxBytes] whatever the document has: long series are thinned so that their
-// lowest and highest values stay, and long texts and tables are cut, which the page says.
+// To stay below [MaxBytes], a page thins long series to their lowest and highest values, and cuts
+// long texts and tables. It says where it did so.
 //
 // # Why not
 //
@@ -42,13 +41,13 @@ type Document struct {
 	Status string // a word beside the title; empty: none
 	Tone   Tone   // of Status
 	Lead   string // a line below the title
-	// Served pages come from a server, others from a file. Poll is the time after which a served
-	// page asks for its next state; 0: it stays as it is.
+	// Served is set if a server sends the page, and not set for a file. A served page asks for an
+	// update after Poll; 0: never.
 	Served   bool
 	Poll     time.Duration
 	Facts    []Fact
 	Sections []Section
-	// Made is the time that the page shows.
+	// Made is the time when the content was read. The page shows it.
 	Made time.Time
 }
 
@@ -81,7 +80,7 @@ type Section struct {
 type Table struct {
 	Title string
 	Note  string
-	// Folded tables are closed until somebody opens them.
+	// Folded closes the table until the reader opens it.
 	Folded bool
 	Head   []Column
 	Rows   [][]Cell
@@ -93,7 +92,8 @@ type Column struct {
 	Number bool // its cells are aligned at the right
 }
 
-// Columns returns columns by their names. A name that begins with "#" is of numbers.
+// Columns returns columns with the names. "#" before a name marks a column of numbers, and is not
+// shown.
 func Columns(names ...string) (all []Column) {
 	for _, name := range names {
 		text, number := strings.CutPrefix(name, "#")
@@ -107,12 +107,12 @@ type Cell struct {
 	Text string
 	// Bar draws a share from 0 to 1 before the text; nil: none.
 	Bar *float64
-	// Series colours a cell like the nth series of charts, from 1; 0: it has no colour.
+	// Series gives the cell the colour of the nth series of charts, counted from 1; 0: no colour.
 	Series int
 	Strong bool
 }
 
-// Class returns the classes of the colour.
+// Class returns the CSS classes of the cell's colour.
 func (c Cell) Class() string { return seriesClass(c.Series - 1) }
 
 // Cells returns a row of plain cells.
@@ -132,24 +132,24 @@ var style string
 //go:embed page.js
 var script string
 
-// Bounds of a page: texts, rows of a table, and numbers of all charts together.
+// Bounds of a page.
 const (
-	maxText   = 400 // runes
-	maxRows   = 200
-	maxPoints = 2400
+	maxText   = 400  // runes of a text
+	maxRows   = 200  // of a table
+	maxPoints = 2400 // of all charts together
 
-	manyPoints = 4000 // of a series before they are joined
+	manyPoints = 4000 // of a series, before a chart puts its series into one table
 )
 
 var pages = template.Must(template.New("page").Funcs(template.FuncMap{
 	"share": func(v *float64) int { return int(1000*min(max(finite(*v), 0), 1) + 0.5) },
 }).Parse(layout))
 
-// Policy returns the Content-Security-Policy header of served pages, which may ask their own
-// server, and are in no frame.
+// Policy returns the Content-Security-Policy header of served pages. They may ask their own server
+// alone, and no other page may frame them.
 func Policy() string { return policy(true) + "; frame-ancestors 'none'" }
 
-// policy returns the policy in a page itself. It cannot name frames there.
+// policy returns the policy that a page itself has. Only a header can forbid frames.
 func policy(served bool) string {
 	connect := "'none'"
 	if served {
@@ -171,14 +171,14 @@ type view struct {
 	Style    template.CSS
 	Script   template.JS
 	Sections []sectionView
-	runes    int // of a text
+	runes    int // of a text at most
 }
 
-// PollMS is the time after which the page asks again, in milliseconds.
+// PollMS returns Poll in milliseconds.
 func (v view) PollMS() int64 { return v.Poll.Milliseconds() }
 
-// Text returns a text that a page can show: invisible characters, which may turn the direction of
-// what follows, become question marks, and the end of a long text is left out.
+// Text returns a text as a page shows it. Control characters, some of which turn the direction of
+// writing, become question marks. A long text is cut, and ends with "…".
 func (v view) Text(text string) string { return cut(text, v.runes) }
 
 type sectionView struct {
@@ -190,7 +190,7 @@ type sectionView struct {
 type tableView struct {
 	Table
 	ID   string
-	Left int // rows that are not shown
+	Left int // number of rows that are not shown
 }
 
 // Write writes the page.
@@ -202,8 +202,8 @@ func (d *Document) Write(w io.Writer) error {
 	return err
 }
 
-// Page returns the page. If it is larger than MaxBytes, it is made again with fewer points, rows
-// and letters.
+// Page returns the page. While the page is larger than MaxBytes, Page makes it again with fewer
+// points, rows and letters.
 func (d *Document) Page() (text []byte, err error) {
 	d = d.thinned()
 	for points, rows, runes := maxPoints, maxRows, maxText; ; points, rows, runes = points/2, max(rows/2, 4), runes/2 {
@@ -213,7 +213,7 @@ func (d *Document) Page() (text []byte, err error) {
 	}
 }
 
-// thinned returns d with series of thousands of points at most.
+// thinned returns a copy of d whose series have about manyPoints points at most.
 func (d *Document) thinned() *Document {
 	thin := *d
 	thin.Sections = slices.Clone(d.Sections)
@@ -232,8 +232,8 @@ func (d *Document) thinned() *Document {
 	return &thin
 }
 
-// page returns the page with at most so many points in its charts, rows in a table and runes in a
-// text.
+// page returns the page with at most so many points in all charts together, rows in a table and
+// runes in a text.
 func (d *Document) page(points, rows, runes int) ([]byte, error) {
 	series := 0
 	for _, s := range d.Sections {
@@ -265,7 +265,7 @@ func (d *Document) page(points, rows, runes int) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// suffix names the nth thing of a section.
+// suffix returns the nth of a, b, …, z, aa, ab, …, counted from 0.
 func suffix(n int) string {
 	name := ""
 	for ; n >= 26; n = n/26 - 1 {
@@ -274,7 +274,7 @@ func suffix(n int) string {
 	return string(rune('a'+n)) + name
 }
 
-// cut is described at view.Text.
+// cut returns a text of at most so many runes, without control characters: see view.Text.
 func cut(text string, runes int) string {
 	var b strings.Builder
 	for _, c := range text {

@@ -1,8 +1,8 @@
 "use strict";
 (() => {
-// A plot is a slider over its values: the pointer and the arrow keys choose one, and the line of
-// keys above the plot shows it.
-const chosen = new Map(); // the value that somebody chose, by the plot's figure
+// A plot is a slider over its values. The pointer and the arrow keys choose a value, and the legend
+// above the plot shows it.
+const chosen = new Map(); // the X that the reader chose, by the id of the figure
 
 function ready(plot) {
   const figure = plot.closest("figure"), plane = plot.querySelector(".plane");
@@ -64,7 +64,7 @@ document.querySelectorAll("[data-part]").forEach(p => sources.set(p.id, p.outerH
 document.querySelectorAll(".plot").forEach(ready);
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(d => { d.open = true; }));
 
-// A served page asks for its next state, and puts what changed in place of what is there.
+// A served page asks for its next state, and replaces the parts that changed.
 const notice = document.getElementById("notice"), root = document.documentElement;
 let failures = 0, tag = "";
 
@@ -85,7 +85,7 @@ function tell(text, again) {
 
 function replace(fresh) {
   const names = doc => [...doc.querySelectorAll("[data-part]")].map(e => e.id).join();
-  if (names(document) !== names(fresh)) { // another list of parts: all at once
+  if (names(document) !== names(fresh)) { // the list of parts differs: replace all of them
     const main = document.importNode(fresh.querySelector("main"), true);
     keep(document.querySelector("main"), main);
   }
@@ -99,7 +99,7 @@ function replace(fresh) {
   document.title = fresh.title;
 }
 
-// keep puts one element in place of another. What has the focus, is open or scrolled stays so.
+// keep replaces an element. The focus, open details and scrolled tables stay as they are.
 function keep(old, now) {
   const focus = document.activeElement && old.contains(document.activeElement) ? document.activeElement.id : "";
   const open = [...old.querySelectorAll("details[open]")].map(d => d.id);
@@ -118,7 +118,7 @@ async function ask() {
   let wait = Number(root.dataset.poll);
   try {
     const answer = await fetch(location.pathname, {cache: "no-store", headers: tag ? {"If-None-Match": tag} : {}, signal: AbortSignal.timeout(15000)});
-    if (answer.status === 503) { // others ask as well
+    if (answer.status === 503) { // the server is busy: wait longer
       wait = wait * 2 + Math.random() * 3 * wait;
     } else if (answer.status !== 304) {
       if (!answer.ok) throw new Error(answer.status);
@@ -126,7 +126,7 @@ async function ask() {
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       if (!fresh.querySelector("main")) throw new Error("no page");
       replace(fresh);
-      if (!fresh.documentElement.dataset.poll) { // it has ended
+      if (!fresh.documentElement.dataset.poll) { // no run goes on any more
         delete root.dataset.poll;
         tell("");
         return;
@@ -139,7 +139,7 @@ async function ask() {
     failures++;
     if (failures > 4) {
       const time = document.querySelector("footer time");
-      tell(`No answer any more: the training has ended or was stopped. This is its state of ${time ? time.textContent : "before"}. `, true);
+      tell(`The server no longer answers: the training has ended or was stopped. This page is from ${time ? time.textContent : "before"}. `, true);
       return;
     }
     wait *= 1 + failures / 2;

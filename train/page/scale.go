@@ -15,7 +15,7 @@ type Unit int
 
 // The units.
 const (
-	Number  Unit = iota // to four digits
+	Number  Unit = iota // with four digits
 	Integer             // whole, with separators of thousands
 	Share               // from 0 to 1, in percent
 	Bytes               // with a binary unit
@@ -62,20 +62,20 @@ type Axis struct {
 	Name string
 	Unit Unit
 	Log  bool // logarithmic; only positive numbers have a place then
-	// Zero has the axis begin at 0, or below all numbers where it is logarithmic. Full has it end
-	// at 1.
+	// Zero makes the axis begin at 0 or below, and a logarithmic axis below its lowest number. Full
+	// makes it end at 1 or above.
 	Zero, Full bool
-	// Ticks are the marks, in place of round numbers; nil: these.
+	// Ticks are the marks of the axis; nil: round numbers.
 	Ticks []Tick
 }
 
-// Tick is a mark of an axis with a text of its own, and a longer one where there is room.
+// Tick is a mark of an axis with a text of its own. Tables and the cursor show Long; empty: Text.
 type Tick struct {
 	At         float64
 	Text, Long string
 }
 
-// text writes a number of the axis: the text of its mark, or the number with its unit.
+// text returns a number of the axis as text: the text of its tick, or the number with its unit.
 func (a Axis) text(v float64) string {
 	for _, t := range a.Ticks {
 		if t.At == v {
@@ -85,7 +85,7 @@ func (a Axis) text(v float64) string {
 	return a.Unit.Text(v)
 }
 
-// tick is a mark of an axis, at a place from 0 to 1.
+// tick is a Tick at its place on the axis, from 0 to 1.
 type tick struct {
 	at   float64
 	text string
@@ -98,7 +98,7 @@ type scale struct {
 	ticks     []tick
 }
 
-// of returns the place of v, from 0 to 1 within the range.
+// of returns the place of v on the axis: 0 at the low end, and 1 at the high end.
 func (s *scale) of(v float64) float64 {
 	low, high := s.low, s.high
 	if s.Log {
@@ -110,7 +110,8 @@ func (s *scale) of(v float64) float64 {
 	return (v - low) / (high - low)
 }
 
-// largest is the largest number that has a place on an axis: differences of larger ones overflow.
+// largest is the largest number that has a place on an axis. Differences of larger numbers
+// overflow.
 const largest = 1e300
 
 // shows reports whether v has a place on the axis.
@@ -118,7 +119,7 @@ func (a Axis) shows(v float64) bool {
 	return !math.IsNaN(v) && math.Abs(v) <= largest && (!a.Log || v >= 1/largest)
 }
 
-// finite returns v, or 0 for what is no number.
+// finite returns v, or 0 if v is NaN.
 func finite(v float64) float64 {
 	if math.IsNaN(v) {
 		return 0
@@ -126,12 +127,12 @@ func finite(v float64) float64 {
 	return v
 }
 
-// fit returns the scale of an axis for numbers from low to high. With widen it begins and ends at
-// ticks.
+// fit returns the scale of an axis for numbers from low to high, with about most ticks. If widen is
+// set, it begins and ends at a tick.
 func (a Axis) fit(low, high float64, most int, widen bool) *scale {
 	switch {
 	case a.Zero && a.Log:
-		low /= 2 // 0 has no place; the lowest number is not at the bottom
+		low /= 2 // so that the lowest number is not at the bottom
 	case a.Zero:
 		low, high = min(low, 0), max(high, 0)
 	}
@@ -167,7 +168,7 @@ func (a Axis) fit(low, high float64, most int, widen bool) *scale {
 	if widen && len(values) > 1 {
 		s.low, s.high = min(s.low, values[0]), max(s.high, values[len(values)-1])
 	}
-	if a.Unit == Share && low >= 0 && high <= 1 { // no share lies beyond
+	if a.Unit == Share && low >= 0 && high <= 1 { // a share has no other values
 		s.low, s.high = max(s.low, 0), min(s.high, 1)
 	}
 	step := s.high - s.low
@@ -182,7 +183,7 @@ func (a Axis) fit(low, high float64, most int, widen bool) *scale {
 	return s
 }
 
-// linear returns the multiples of a round step around the range, at most most within it.
+// linear returns multiples of a round step that cover the range, with at most most steps within it.
 func (s *scale) linear(most int) (values []float64) {
 	base := 1.0
 	if s.Unit == Bytes {
@@ -212,8 +213,8 @@ func (s *scale) linear(most int) (values []float64) {
 	return values
 }
 
-// decades returns numbers around the range that begin with 1, 2 or 5; in long ranges only powers of
-// ten.
+// decades returns numbers that cover the range and begin with 1, 2 or 5. In longer ranges they
+// begin with 1 or 3, or with 1 alone.
 func (s *scale) decades(most int) []float64 {
 	for _, marks := range [][]float64{{1, 2, 5}, {1, 3}, {1}} {
 		for every := 1; every < 400; every++ {
@@ -237,14 +238,14 @@ func (s *scale) decades(most int) []float64 {
 				return values
 			}
 			if len(marks) > 1 {
-				break // fewer marks come first
+				break // try fewer numbers a decade before leaving decades out
 			}
 		}
 	}
 	return []float64{s.low, s.high}
 }
 
-// tickText writes a number beside an axis, with no more digits than its steps need.
+// tickText returns the text of a tick at v, with no more digits than the step between ticks needs.
 func (s *scale) tickText(v, step float64) string {
 	if s.Log {
 		step = v
@@ -275,7 +276,7 @@ func (s *scale) tickText(v, step float64) string {
 	return strconv.FormatFloat(v, 'f', digits(step), 64)
 }
 
-// short writes a whole number, and large round ones with a decimal unit: 20 k.
+// short returns a whole number as text, from 10,000 on with a decimal unit: 20 k.
 func short(v float64) string {
 	for _, u := range []struct {
 		name string
