@@ -34,11 +34,11 @@ func TestInspectHTML(t *testing.T) {
 	}
 
 	for want, args := range map[string][]string{
-		"--html graph.html: it exists already":     {"inspect", "graph.gnn", "--html", "graph.html"},
-		"--ids and --html: choose one of them":     {"inspect", "graph.gnn", "--html", "b.html", "--ids", "shop"},
-		"end its name in .html":                    {"trace", "graph.gnn", "--html", "b.png"},
-		"--html nowhere: no such directory":        {"trace", "graph.gnn", "--html", "nowhere/b.html"},
-		"they draw how batches grow, and caches; ": {"trace", "graph.gnn", "--history", "--html", "b.html"},
+		"--html graph.html: it exists already":                 {"inspect", "graph.gnn", "--html", "graph.html"},
+		"--ids and --html: choose one of them":                 {"inspect", "graph.gnn", "--html", "b.html", "--ids", "shop"},
+		"end its name in .html":                                {"trace", "graph.gnn", "--html", "b.png"},
+		"--html nowhere: no such directory":                    {"trace", "graph.gnn", "--html", "nowhere/b.html"},
+		"--svg and --html draw how batches grow, and caches; ": {"trace", "graph.gnn", "--history", "--html", "b.html"},
 	} {
 		code, _, stderr := gnnstore(t, args...)
 		require.NotZero(t, code, want)

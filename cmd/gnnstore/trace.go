@@ -100,7 +100,7 @@ func (o *traceOptions) complete(flags *setting.Bound[traceOptions]) error {
 		if !given("batches") {
 			o.Growth = []int{} // none
 			if (o.svg != "" || o.html != "") && len(o.Caches) == 0 {
-				errs = append(errs, errors.New("--svg, --html: they draw how batches grow, and caches; with --history ask for them by --batches or --cache"))
+				errs = append(errs, errors.New("--svg and --html draw how batches grow, and caches; with --history, ask for them by --batches or --cache"))
 			}
 		}
 	}

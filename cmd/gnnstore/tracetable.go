@@ -185,7 +185,7 @@ var traceTable = setting.Table[traceOptions]{
 		Help: "also draw a picture, in this file"},
 	{Key: "html",
 		In:    func(o *traceOptions) setting.Value { return setting.Word(&o.html) },
-		Usual: true, Brief: "draw the report as one HTML page into this file",
+		Usual: true, Brief: "write the report as one HTML page to this file",
 		Help: "also " + htmlHelp("the report")},
 	{Key: "json",
 		In:   func(o *traceOptions) setting.Value { return setting.Bool(&o.json) },
