@@ -19,7 +19,7 @@ import (
 )
 
 type sweepOptions struct {
-	run.Options // that are fixed on the command line
+	run.Options // the options with one value on the command line
 	given       *setting.Bound[run.Options]
 	file        string
 	vary        []string
@@ -44,7 +44,7 @@ func newSweep() *cobra.Command {
 			"-f names a YAML file with the options of a run: one value fixes an option, and a list varies it. It may also have\n" +
 			"dataset, run, seeds, trials and halving. A flag replaces its line in the file.\n\n" +
 			"Runs train one after the other, each within --memory, in directories of their own in --run. A run that fails does\n" +
-			"not end the others, and means are over the rest. The exit code is 0 if a setting was chosen, and 1 if all runs\n" +
+			"not end the sweep, and means are over the other runs. The exit code is 0 if a setting was chosen, and 1 if all runs\n" +
 			"failed. Ctrl-C ends a sweep with a checkpoint of its run. After that, or after a crash, the same command with\n" +
 			"--resume goes on, and ends with the same table and weights. It trains failed runs again.",
 		Example: "  gnnstore sweep -f grid.yaml\n" +
@@ -74,14 +74,14 @@ func newSweep() *cobra.Command {
 	own.StringArrayVar(&o.vary, "vary", nil, "option that varies, as `NAME=VALUE,VALUE` or NAME={log: [1e-4, 0.1]}; repeatable")
 	own.StringVarP(&o.file, "file", "f", "", "YAML file of options, fixed and varying, named like their flags")
 	own.IntVar(&o.trials, "trials", 0, "settings to draw at random (default all combinations)")
-	own.IntVar(&o.seeds, "seeds", 1, "runs of each setting, by the seeds from --seed on")
+	own.IntVar(&o.seeds, "seeds", 1, "runs of each setting, by as many seeds from --seed on")
 	own.BoolVar(&o.halving, "halving", false, "train all settings for few epochs, and the best of them up to --epochs")
-	own.IntVar(&o.eta, "eta", 3, "--halving: one in so many settings goes on")
-	own.IntVar(&o.minEpochs, "min-epochs", 0, "--halving: epochs of all settings (default by the number of settings)")
+	own.IntVar(&o.eta, "eta", 3, "--halving: one in this many settings goes on")
+	own.IntVar(&o.minEpochs, "min-epochs", 0, "--halving: epochs that all settings train (default by the number of settings)")
 	own.StringVar(&o.run, "run", "", "directory of the runs (default a fresh runs/NAME-sweep-N)")
-	own.BoolVar(&o.resume, "resume", false, "go on with the sweep in --run, or with the newest of the same grid in runs")
-	own.BoolVar(&o.plan, "plan", false, "list the settings and what memory they take, and write nothing")
-	own.BoolVar(&o.json, "json", false, "print the result as JSON; runs go to stderr")
+	own.BoolVar(&o.resume, "resume", false, "go on with the sweep in --run, or else with the newest one of this grid in runs")
+	own.BoolVar(&o.plan, "plan", false, "list the settings with their memory and time, and train nothing")
+	own.BoolVar(&o.json, "json", false, "print the result as JSON, and progress to stderr")
 	addGroup(f, "The sweep", own)
 	own.VisitAll(func(flag *pflag.Flag) { makeUsual(f, flag.Name, "") })
 	f.Lookup("vary").Annotations[setting.ChoicesOf] = varied()
@@ -93,7 +93,7 @@ func newSweep() *cobra.Command {
 	return cmd
 }
 
-// varied returns the beginnings of values of --vary, for completion.
+// varied returns how values of --vary can begin, for completion.
 func varied() (words []string) {
 	for _, d := range run.Table {
 		if word := d.FlagName() + "="; !slices.Contains(words, word) {
@@ -103,7 +103,7 @@ func varied() (words []string) {
 	return words
 }
 
-// grid reads the grid from the command line and the file. The command line comes first.
+// grid reads the grid from the command line and the file. The command line overrides the file.
 func (o *sweepOptions) grid(f *pflag.FlagSet) (*sweep.Grid, error) {
 	g := sweep.NewGrid()
 	errs := []error{o.given.Err()}
@@ -157,7 +157,7 @@ func (o *sweepOptions) grid(f *pflag.FlagSet) (*sweep.Grid, error) {
 		return slices.ContainsFunc(lines, func(l setting.Line) bool { return l.Name == name })
 	}
 	if has("options") && has("seal") {
-		return nil, fmt.Errorf("%s: it is the record of a run; gnnstore train -f %s --print-config prints its options, to make a grid of",
+		return nil, fmt.Errorf("%s: it is the record of a run; print its options by gnnstore train -f %s --print-config, and write a grid with them",
 			o.file, shellWord(o.file))
 	}
 	for _, l := range lines {
@@ -174,7 +174,7 @@ func (o *sweepOptions) start(cmd *cobra.Command, g *sweep.Grid) error {
 		return misuse(fmt.Errorf("DATASET is missing; name it, or write dataset: NAME into %s", o.file))
 	}
 	if len(g.Axes) == 0 {
-		return misuse(errors.New("nothing varies; list values of an option in the file, or by --vary NAME=VALUE,VALUE; one setting is trained by gnnstore train"))
+		return misuse(errors.New("nothing varies; list values of an option in the file, or by --vary NAME=VALUE,VALUE; for one setting use gnnstore train"))
 	}
 	settings, err := g.Settings()
 	if err != nil {
@@ -224,7 +224,7 @@ func (o *sweepOptions) start(cmd *cobra.Command, g *sweep.Grid) error {
 	return err
 }
 
-// place chooses the directory.
+// place chooses the directory of the sweep.
 func (o *sweepOptions) place(s *sweeping, g *sweep.Grid, record *sweep.Record) (err error) {
 	if s.dir = o.run; s.dir == "" {
 		s.dir = g.Run
@@ -244,7 +244,7 @@ func (o *sweepOptions) place(s *sweeping, g *sweep.Grid, record *sweep.Record) (
 	return err
 }
 
-// about puts the name of the file before an error of its contents.
+// about adds the name of the file to an error in it. Without a file, the command line was misused.
 func (o *sweepOptions) about(err error) error {
 	if o.file == "" {
 		return misuse(err)
@@ -252,7 +252,7 @@ func (o *sweepOptions) about(err error) error {
 	return fmt.Errorf("%s: %w", o.file, err)
 }
 
-// explain says how to go on after an error that ended the sweep.
+// explain adds the command that goes on with the sweep to the error that ended it.
 func (o *sweepOptions) explain(s *sweeping, err error) error {
 	again := "gnnstore sweep"
 	if o.file != "" {
@@ -267,7 +267,7 @@ func (o *sweepOptions) explain(s *sweeping, err error) error {
 	return fmt.Errorf("%w; then go on by %s", err, again)
 }
 
-// check builds the options of each setting, and refuses the sweep if one of them is wrong.
+// check builds the options of each setting, and returns an error if one of them is wrong.
 func (s *sweeping) check() error {
 	epochs, every, cosine := map[int]bool{}, map[int]bool{}, false
 	for _, one := range s.settings {
@@ -312,7 +312,7 @@ func (s *sweeping) check() error {
 	return err
 }
 
-// shellWord quotes a word of a command for a shell, if it has to be quoted.
+// shellWord returns a word of a command as a shell reads it, in quotes if it needs them.
 func shellWord(word string) string {
 	plain := func(c rune) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("_-./:,=@%+", c)
@@ -323,8 +323,8 @@ func shellWord(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// onceWriter passes on each line once, with the run that wrote it first: the notes of a sweep's
-// runs are mostly alike.
+// onceWriter passes on each line once, after the name of the run that wrote it first. The runs of a
+// sweep write mostly the same notes.
 type onceWriter struct {
 	io.Writer
 	run  string

@@ -14,8 +14,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// TestSweep sweeps by halving, undisturbed and killed again and again, with the same result. The
-// command that a sweep prints repeats the chosen runs.
+// TestSweep: a sweep by halving that is killed again and again has the result of an undisturbed
+// one. The command that a sweep prints repeats the chosen runs.
 func TestSweep(t *testing.T) {
 	t.Chdir(t.TempDir())
 	do := func(want int, args ...string) (stdout, stderr string) {
@@ -100,7 +100,7 @@ func TestSweep(t *testing.T) {
 	require.NoDirExists(t, "runs")
 }
 
-// TestSweepFailures: settings that cannot train do not end the others, and are said.
+// TestSweepFailures: a setting that cannot train does not end the sweep, and its error is printed.
 func TestSweepFailures(t *testing.T) {
 	t.Chdir(t.TempDir())
 	code, _, stderr := gnnstore(t, "generate", "citations", "graph.gnn", "--nodes", "2000", "--classes", "3")

@@ -19,7 +19,8 @@ type sweepResult struct {
 	Settings []*sweptSetting `json:"settings"` // the best by validation first
 	RunCount int             `json:"runs"`
 	Failed   int             `json:"failed"` // runs
-	// Chosen is the setting that validation chose; null: all runs failed. Valid and Test are its.
+	// Chosen is the setting that validation chose; null: all runs failed. Valid and Test are its
+	// figures.
 	Chosen *sweptSetting  `json:"chosen"`
 	Valid  *metric.Spread `json:"valid"`
 	Test   *metric.Spread `json:"test"`
@@ -33,10 +34,10 @@ type sweepResult struct {
 // sweptSetting is a setting in the output of a sweep.
 type sweptSetting struct {
 	Trial   int               `json:"trial"`
-	Options map[string]string `json:"options"` // that vary
+	Options map[string]string `json:"options"` // only options that vary
 	Rung    int               `json:"rung"`    // the last one it trained in; without halving 1
 	Failed  int               `json:"failed"`  // runs
-	// Valid and Test are over the runs that did not fail. Test is of the chosen setting alone.
+	// Valid and Test are over the runs that did not fail. Only the chosen setting has Test.
 	Valid   *metric.Spread `json:"valid"`
 	Test    *metric.Spread `json:"test,omitempty"`
 	Epochs  int            `json:"epochs"`  // of the longest run
@@ -46,7 +47,7 @@ type sweptSetting struct {
 	texts []string // of the options, in their order
 }
 
-// result describes an outcome.
+// result returns the output for an outcome.
 func (s *sweeping) result(out *sweep.Outcome) *sweepResult {
 	r := &sweepResult{
 		Run: s.dir, Dataset: s.grid.Dataset, Metric: string(out.Metric), Settings: []*sweptSetting{},
@@ -78,7 +79,7 @@ func (s *sweeping) result(out *sweep.Outcome) *sweepResult {
 		return better(r.kind, &a.Valid.Mean, &b.Valid.Mean)
 	})
 	for _, pair := range out.Alike() {
-		r.alike = append(r.alike, fmt.Sprintf("trials %d and %d have the same weights, so what differs between them changes nothing there", pair[0].Number,
+		r.alike = append(r.alike, fmt.Sprintf("trials %d and %d have the same weights, so the options that differ have no effect there", pair[0].Number,
 			pair[1].Number))
 	}
 	return r
@@ -131,7 +132,7 @@ func (r *sweepResult) print(w io.Writer, s *sweeping) {
 // mostAlike bounds the notes about settings with the same weights.
 const mostAlike = 5
 
-// meanText prints the spread of n values, or the value if there is one.
+// meanText returns the mean and the deviation of n values as text, or the value if there is one.
 func meanText(k metric.Kind, s *metric.Spread, n int) string {
 	switch {
 	case s == nil:

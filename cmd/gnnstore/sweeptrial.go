@@ -22,7 +22,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/sweep"
 )
 
-// sweeping is a sweep under way.
+// sweeping is a sweep that a command checks, plans or trains.
 type sweeping struct {
 	grid     *sweep.Grid
 	settings []sweep.Setting
@@ -32,13 +32,13 @@ type sweeping struct {
 	every    int // epochs between evaluations
 	seed     uint64
 	stderr   *onceWriter
-	progress io.Writer // gets a line a run
+	progress io.Writer // gets a line for each run
 
 	number      int // of the run under way
 	interrupted bool
 }
 
-// trial returns the options of a setting, and of more.
+// trial returns the options of train for a setting: the fixed ones, the setting's, and more.
 func (s *sweeping) trial(one sweep.Setting, more []setting.Choice) (*trainOptions, *pflag.FlagSet, error) {
 	o := &trainOptions{Options: run.DefaultOptions()}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -53,7 +53,7 @@ func (s *sweeping) trial(one sweep.Setting, more []setting.Choice) (*trainOption
 	return o, f, nil
 }
 
-// expected returns the number of runs, counting a run anew in each rung.
+// expected returns the number of runs to train. A run counts once in each rung.
 func (s *sweeping) expected() (n int) {
 	if s.ladder == nil {
 		return len(s.settings) * s.grid.Seeds
@@ -76,7 +76,7 @@ func (s *sweeping) train(ctx context.Context) (*sweep.Outcome, error) {
 	return all.Do(ctx)
 }
 
-// trainOne trains a run, or goes on with it.
+// trainOne trains a run up to t.Epochs, from its newest checkpoint if it has one.
 func (s *sweeping) trainOne(ctx context.Context, t sweep.Trial) (ran sweep.Ran, err error) {
 	ran.Run = filepath.Join(s.dir, t.Name(len(s.settings)))
 	if !t.Test {
@@ -84,7 +84,7 @@ func (s *sweeping) trainOne(ctx context.Context, t sweep.Trial) (ran sweep.Ran, 
 	}
 	if t.Epochs > 0 && !t.Test {
 		r, err := run.Read(ran.Run)
-		if err == nil && len(r.Epochs) >= t.Epochs && r.Options.Epochs > t.Epochs { // it was trained for a later rung
+		if err == nil && len(r.Epochs) >= t.Epochs && r.Options.Epochs > t.Epochs { // an earlier part of the sweep trained it for a later rung
 			ran.Result = r
 			return ran, nil
 		}
@@ -136,7 +136,7 @@ func (s *sweeping) trainOne(ctx context.Context, t sweep.Trial) (ran sweep.Ran, 
 	return ran, nil
 }
 
-// name names a run for people.
+// name returns the name of a run in messages.
 func (s *sweeping) name(one sweep.Setting, seed uint64) string {
 	name := fmt.Sprintf("trial %*d", len(strconv.Itoa(len(s.settings))), one.Number)
 	if s.grid.Seeds > 1 {
@@ -145,7 +145,7 @@ func (s *sweeping) name(one sweep.Setting, seed uint64) string {
 	return name
 }
 
-// bySeeds counts the seeds of each setting for people.
+// bySeeds returns the numbers of settings and seeds as text.
 func (s *sweeping) bySeeds() string {
 	if s.grid.Seeds == 1 {
 		return fmt.Sprintf("%d settings", len(s.settings))
@@ -169,7 +169,7 @@ func (s *sweeping) tell(t sweep.Trial, r *sweep.Ran) {
 		settingText(t.Setting))
 }
 
-// mostPlans bounds the settings that are planned.
+// mostPlans is the largest number of settings whose memory and time plan estimates.
 const mostPlans = 16
 
 // plannedSetting is a setting in the output of --plan; its JSON keys are stable.
@@ -182,7 +182,7 @@ type plannedSetting struct {
 	Error        string  `json:"error,omitempty"` // why it cannot train
 }
 
-// plan lists the settings, and what memory the first ones take.
+// plan lists the settings, and the memory and time of the first ones.
 func (s *sweeping) plan(ctx context.Context, stdout io.Writer, asJSON bool) error {
 	list := []plannedSetting{}
 	for i, one := range s.settings {
@@ -226,12 +226,12 @@ func (s *sweeping) plan(ctx context.Context, stdout io.Writer, asJSON bool) erro
 		printf(stdout, "rung %d: %d settings up to epoch %d\n", i+1, r.Settings, r.Epochs)
 	}
 	if len(list) > mostPlans {
-		printf(stdout, "memory and time are of the first %d settings\n", mostPlans)
+		printf(stdout, "memory and time are shown for the first %d settings\n", mostPlans)
 	}
 	return nil
 }
 
-// planOne sets what a run of a setting takes.
+// planOne sets the memory and the time that a run of a setting takes.
 func (s *sweeping) planOne(ctx context.Context, one sweep.Setting, p *plannedSetting) error {
 	o, f, err := s.trial(one, nil)
 	if err != nil {
@@ -260,7 +260,7 @@ func (s *sweeping) planOne(ctx context.Context, one sweep.Setting, p *plannedSet
 	return nil
 }
 
-// columns names the options that vary.
+// columns returns the names of the options that vary.
 func (s *sweeping) columns() (names []string) {
 	for _, a := range s.grid.Axes {
 		names = append(names, a.Flag)
@@ -290,7 +290,7 @@ func optionsOf(one sweep.Setting) map[string]string {
 	return options
 }
 
-// settingText writes the choices of a setting as flags.
+// settingText returns the choices of a setting as flags.
 func settingText(one sweep.Setting) string {
 	var all []string
 	for _, c := range one.Choices {

@@ -17,15 +17,15 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// RecordFile has the Record of a sweep, in its directory.
+// RecordFile is the name of the file in a sweep's directory that has its Record.
 const RecordFile = "sweep.json"
 
 const lockFile = "sweep.lock"
 
-// mostRecord bounds RecordFile, in bytes.
+// mostRecord is the largest size of RecordFile, in bytes.
 const mostRecord = 1 << 24
 
-// Record has the grid of a sweep. Its JSON keys are stable.
+// Record has the dataset and the grid of a sweep. Its JSON keys are stable.
 type Record struct {
 	Dataset string `json:"dataset"` // absolute
 	Seal    string `json:"seal"`
@@ -37,11 +37,11 @@ type Record struct {
 type Line struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
-	// Free is set if the sweep may go on with another value, since it changes no result.
+	// Free is set if the value changes no result, so that the sweep may go on with another.
 	Free bool `json:"free,omitempty"`
 }
 
-// Lines describes the grid. Grids with the same lines have the same settings.
+// Lines returns the grid as lines. Grids with the same lines have the same settings.
 func (g *Grid) Lines() (lines []Line) {
 	o := run.DefaultOptions()
 	for _, c := range g.Fixed {
@@ -72,7 +72,7 @@ func (g *Grid) Lines() (lines []Line) {
 	return lines
 }
 
-// differs names what is different in two records, or returns "".
+// differs returns a text on how two records differ, or "" if they do not.
 func (r *Record) differs(on *Record) string {
 	var all []string
 	if r.Seal != on.Seal {
@@ -113,7 +113,7 @@ func (r *Record) differs(on *Record) string {
 		}
 		return axes
 	}
-	if a, b := order(r), order(on); all == nil && !slices.Equal(a, b) { // which numbers the settings in another way
+	if a, b := order(r), order(on); all == nil && !slices.Equal(a, b) { // the order decides the numbers of the settings
 		all = append(all, fmt.Sprintf("the order of what varies is %s here, and %s there", strings.Join(a, ", "), strings.Join(b, ", ")))
 	}
 	return strings.Join(all, "; ")
@@ -125,9 +125,9 @@ type Dir struct {
 	lock io.Closer
 }
 
-// Open locks the directory at path, which it makes if needed, and puts r on record. If a sweep is
-// on record there, Open refuses it, unless again is set and both are the same. Errors name options
-// by keys in braces, as package run has them.
+// Open makes the directory at path if needed, locks it, and writes r to it. If the directory has a
+// record already, Open fails, unless again is set and both records are the same. Errors name
+// options by keys in braces, as errors of package run do.
 func Open(path string, r *Record, again bool) (_ *Dir, err error) {
 	fsys, err := run.MakeFS(path)
 	if err != nil {
@@ -213,9 +213,10 @@ func noSeal(r *Record) error {
 	return nil
 }
 
-// Find returns the newest of the directories PREFIX-N whose sweep is the same as r, or "".
+// Find returns the directory PREFIX-N with the highest N whose record is the same as r, or "" if
+// there is none.
 func Find(prefix string, r *Record) string {
-	entries, _ := os.ReadDir(filepath.Dir(prefix)) // or there are none
+	entries, _ := os.ReadDir(filepath.Dir(prefix)) // a directory that cannot be read has no sweeps
 	var numbers []int
 	for _, e := range entries {
 		text, ok := strings.CutPrefix(e.Name(), filepath.Base(prefix)+"-")

@@ -35,7 +35,8 @@ func NewGrid() *Grid {
 	return &Grid{Seeds: 1, seed: run.DefaultOptions().Seed, lines: map[string]int{}, kept: map[string]bool{}}
 }
 
-// Keep makes what the grid has so far replace the lines to come: the command line comes first.
+// Keep keeps the options that the grid has so far: Take ignores later lines for them. So the
+// command line overrides the file.
 func (g *Grid) Keep() {
 	for key := range g.lines {
 		g.kept[key] = true
@@ -43,14 +44,14 @@ func (g *Grid) Keep() {
 	clear(g.lines)
 }
 
-// bindOptions binds the options of a run, to read texts as their flags do.
+// bindOptions binds the options of a run to flags, which read texts as the flags of train do.
 func bindOptions() (*setting.Bound[run.Options], *pflag.FlagSet) {
 	o := run.DefaultOptions().ForFlags()
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	return setting.Bind(f, run.Table, &o), f
 }
 
-// canonical returns the text of a flag as the flag prints it.
+// canonical returns the value of a flag as the flag prints it: 0.1 for 1e-1.
 func canonical(flag, text string) (string, error) {
 	b, f := bindOptions()
 	if err := b.Give(flag, text); err != nil {
@@ -60,7 +61,7 @@ func canonical(flag, text string) (string, error) {
 }
 
 // Take adds a line of a file to the grid. A list of values varies the option, and so does a range,
-// such as {log: [0.001, 0.1]}. One value fixes it. Errors neither name the file nor the line.
+// such as {log: [0.001, 0.1]}. One value fixes it. Errors name neither the file nor the line.
 func (g *Grid) Take(l setting.Line) error {
 	b, _ := bindOptions()
 	flag, key, inTable := b.Find(l.Name)
@@ -119,10 +120,10 @@ func (g *Grid) setOwn(key, text string) (err error) {
 	return err
 }
 
-// SetTrials and SetSeeds set what flags give. They refuse what a file may not say either.
+// SetTrials sets Trials, and fails for a number that a file may not have either.
 func (g *Grid) SetTrials(n int) error { return g.give(trialsKey, strconv.Itoa(n)) }
 
-// SetSeeds is described at SetTrials.
+// SetSeeds sets Seeds, and fails for a number that a file may not have either.
 func (g *Grid) SetSeeds(n int) error { return g.give(seedsKey, strconv.Itoa(n)) }
 
 func (g *Grid) give(key, text string) error {
@@ -146,7 +147,7 @@ func (g *Grid) takeHalving(l setting.Line) error {
 	for _, item := range items {
 		at := into[strings.ReplaceAll(item.Name, "-", "_")]
 		if at == nil {
-			return fmt.Errorf("%.60s: there are eta, min_epochs and rungs, each once", item.Name)
+			return fmt.Errorf("%.60s: halving has the keys eta, min_epochs and rungs, each once", item.Name)
 		}
 		delete(into, strings.ReplaceAll(item.Name, "-", "_"))
 		text, err := item.Text()
@@ -188,7 +189,7 @@ func (g *Grid) fix(c setting.Choice) (err error) {
 	return nil
 }
 
-// takeOption adds an option of runs.
+// takeOption adds an option of runs, fixed or varying.
 func (g *Grid) takeOption(b *setting.Bound[run.Options], flag, key string, l setting.Line) error {
 	a := Axis{Key: key, Flag: flag}
 	items, err := l.Items()
@@ -215,8 +216,8 @@ func (g *Grid) takeOption(b *setting.Bound[run.Options], flag, key string, l set
 	return g.fix(setting.Choice{Key: key, Flag: flag, Text: text})
 }
 
-// Vary adds an option that varies, as the command line has it: NAME=VALUE,VALUE, where values that
-// are lists have blanks between them, or NAME={log: [0.001, 0.1]}.
+// Vary adds an option that varies, from the text of --vary: NAME=VALUE,VALUE or NAME={log: [0.001,
+// 0.1]}. Blanks separate values that are lists themselves: fanout=15,10 5,5.
 func (g *Grid) Vary(text string) error {
 	name, values, ok := strings.Cut(text, "=")
 	b, _ := bindOptions()
@@ -234,7 +235,7 @@ func (g *Grid) Vary(text string) error {
 	if values = strings.TrimSpace(values); strings.HasPrefix(values, "{") || strings.HasPrefix(values, "[") {
 		lines, err := setting.ReadLines("vary", []byte(flag+": "+values))
 		if err != nil {
-			return errors.New("this is no list and no range; write [VALUE, VALUE], or {log: [0.001, 0.1]}")
+			return errors.New("it is neither a list nor a range; write [VALUE, VALUE], or {log: [0.001, 0.1]}")
 		}
 		return g.Take(lines[0])
 	}
@@ -319,8 +320,8 @@ func (g *Grid) vary(a Axis, texts []string) error {
 	return nil
 }
 
-// mayVary returns an error if settings that differ in an option cannot be compared, or do not
-// differ in their results.
+// mayVary returns an error if an option may not vary: settings that differ in it cannot be
+// compared, or have the same results.
 func mayVary(key string) error {
 	row := run.Table[slices.IndexFunc(run.Table, func(d setting.Of[run.Options]) bool { return d.Key == key })]
 	o := run.DefaultOptions()

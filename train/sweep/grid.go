@@ -25,18 +25,18 @@ type Grid struct {
 	Fixed   []setting.Choice // options with one value
 	Axes    []Axis           // options that vary, in the order of the file
 	Trials  int              // settings drawn at random; 0: all combinations
-	Seeds   int              // runs of a setting, by the seeds from the option seed on
+	Seeds   int              // runs of each setting, by as many seeds from the option seed on
 	Halving *Halving         // nil: all settings train to their end
 
-	seed  uint64 // of the draws
-	lines map[string]int
-	kept  map[string]bool // keys that later lines do not replace
+	seed  uint64          // the option seed
+	lines map[string]int  // by key, the line that set it; 0: a flag
+	kept  map[string]bool // keys that lines of a file do not replace
 }
 
 // Axis is an option that varies: over Texts, or within a range.
 type Axis struct {
 	Key, Flag string
-	Texts     []string // as the flag prints them; nil: Range
+	Texts     []string // the values, as the flag prints them; nil: Range has the values
 	Range     Range
 }
 
@@ -56,7 +56,7 @@ const (
 
 var rangeKinds = []string{Uniform, Log, Int, LogInt}
 
-// whole reports whether the range has whole numbers alone.
+// whole reports whether all numbers of the range are whole.
 func (r Range) whole() bool { return r.Kind == Int || r.Kind == LogInt }
 
 // String describes the values of the axis.
@@ -95,8 +95,8 @@ func (s Setting) String() string {
 	return strings.Join(all, " ")
 }
 
-// Settings lists the settings, the last axis varying fastest, or the drawn ones. A drawn setting
-// depends on the seed, its number and the names of the axes. So more trials add settings, and
+// Settings returns all combinations, with the last axis varying fastest, or Trials drawn ones. A
+// drawn setting depends on the seed, its number and the axes. So more trials add settings, and
 // leave the first ones as they are.
 func (g *Grid) Settings() ([]Setting, error) {
 	if g.Trials > 0 {
@@ -104,7 +104,7 @@ func (g *Grid) Settings() ([]Setting, error) {
 	}
 	for _, a := range g.Axes {
 		if a.Texts == nil {
-			return nil, fmt.Errorf("%s has a range: say how many settings to draw by trials: N", a.Flag)
+			return nil, fmt.Errorf("%s has a range; give the number of settings to draw by trials: N", a.Flag)
 		}
 	}
 	n, many := g.count()
@@ -140,7 +140,7 @@ func (g *Grid) count() (n uint64, many bool) {
 	return n, false
 }
 
-// tooMany refuses more runs than MostRuns.
+// tooMany returns an error if n settings, or many, need more than MostRuns runs.
 func (g *Grid) tooMany(n uint64, many bool) error {
 	switch {
 	case !many && n <= MostRuns/uint64(g.Seeds):
@@ -153,7 +153,7 @@ func (g *Grid) tooMany(n uint64, many bool) error {
 	return fmt.Errorf("%d settings: a sweep has at most %d runs; try fewer values, or draw settings at random by trials: N", n, MostRuns)
 }
 
-// mostDraws bounds the draws of one setting, as those before may be drawn again.
+// mostDraws bounds the draws of one setting, since a draw may repeat an earlier setting.
 const mostDraws = 10000
 
 // drawn draws Trials different settings.
@@ -185,15 +185,15 @@ func (g *Grid) drawn() ([]Setting, error) {
 	return settings, nil
 }
 
-// random returns the random numbers of an axis in a draw of a setting.
+// random returns the source of random numbers for an axis, a trial and a draw.
 func (g *Grid) random(a Axis, trial, draw int) *rand.Rand {
 	return rand.New(rand.NewPCG(g.seed, xxh3.HashString(fmt.Sprintf("%s %d %d", a.Key, trial, draw))))
 }
 
-// drawnDigits is the number of digits that a drawn fraction has, so that commands stay readable.
+// drawnDigits is the number of digits of a drawn fraction. Few digits keep commands readable.
 const drawnDigits = 4
 
-// draw returns a value of the axis as text.
+// draw draws a value of the axis, as text.
 func (a Axis) draw(r *rand.Rand) string {
 	if a.Texts != nil {
 		return a.Texts[r.IntN(len(a.Texts))]

@@ -7,7 +7,7 @@ import (
 )
 
 // Halving configures successive halving (Jamieson and Talwalkar 2016): all settings train for some
-// epochs, the best go on, and so forth.
+// epochs, the best of them train further, and so on.
 type Halving struct {
 	Eta       int // one in Eta settings goes on; 0: 3
 	MinEpochs int // of the first rung; 0: by the number of rungs
@@ -22,31 +22,31 @@ type Rung struct {
 
 const (
 	defaultEta = 3
-	mostRungs  = 64 // with eta 2 that many divide any number of settings
+	mostRungs  = 64 // with eta 2, so many rungs leave one setting of any number
 )
 
 func (h Halving) validate() error {
 	switch {
 	case h.Eta != 0 && (h.Eta < 2 || h.Eta > MostRuns):
-		return fmt.Errorf("eta %d: one in eta settings goes on, so from 2 to %d", h.Eta, MostRuns)
+		return fmt.Errorf("eta %d: one in eta settings goes on; give 2 to %d", h.Eta, MostRuns)
 	case h.MinEpochs < 0:
-		return fmt.Errorf("min_epochs %d: at least 1", h.MinEpochs)
+		return fmt.Errorf("min_epochs %d: give at least 1", h.MinEpochs)
 	case h.Rungs < 0 || h.Rungs > mostRungs:
-		return fmt.Errorf("rungs %d: from 1 to %d", h.Rungs, mostRungs)
+		return fmt.Errorf("rungs %d: give 1 to %d", h.Rungs, mostRungs)
 	}
 	return nil
 }
 
 func (h Halving) eta() int { return cmp.Or(h.Eta, defaultEta) }
 
-// Ladder returns the rungs for so many settings. The last rung ends after epochs. Each rung ends
-// with an evaluation, and evaluations are every epochs apart. A single setting goes on
-// to the end at once.
+// Ladder returns the rungs for a number of settings. The last rung ends after epochs. Each rung
+// ends with an evaluation, and there are every epochs between evaluations. Once one setting is
+// left, it trains to the end.
 func (h Halving) Ladder(settings, epochs, every int) ([]Rung, error) {
 	eta := h.eta()
 	every = max(every, 1)
 	if h.MinEpochs >= epochs && h.MinEpochs > 0 {
-		return nil, fmt.Errorf("min_epochs %d: less than epochs, which is %d", h.MinEpochs, epochs)
+		return nil, fmt.Errorf("min_epochs %d: give less than epochs, which is %d", h.MinEpochs, epochs)
 	}
 	rungs := h.Rungs
 	if rungs == 0 && h.MinEpochs == 0 {
@@ -85,8 +85,8 @@ type Score struct {
 	None  bool // all runs failed, so there is no value
 }
 
-// best returns the indices of the keep best scores, the best first. A setting with a failed run
-// comes after all others, and of equals the first one wins. Settings without a value are left out.
+// best returns the indices of the keep best scores, the best first. Settings with a failed run come
+// after all others. Of equal settings, the first one wins. Settings without a value are left out.
 func best(scores []Score, keep int, better func(a, b float64) bool) []int {
 	var order []int
 	for i, s := range scores {

@@ -31,7 +31,7 @@ func TestLadder(t *testing.T) {
 		require.Equal(t, c.want, got, "%+v", c)
 	}
 	_, err := Halving{MinEpochs: 20}.Ladder(3, 20, 1)
-	require.ErrorContains(t, err, "min_epochs 20: less than epochs, which is 20")
+	require.ErrorContains(t, err, "min_epochs 20: give less than epochs, which is 20")
 }
 
 // TestLadderClimbs: epochs grow, settings shrink by eta at most, each rung ends with an evaluation,
@@ -62,7 +62,8 @@ func TestLadderClimbs(t *testing.T) {
 	})
 }
 
-// TestBest compares best with a search for the best of those that are left.
+// TestBest compares best with a search that takes the best of the remaining settings again and
+// again.
 func TestBest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		scores := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Score {

@@ -16,11 +16,11 @@ type Sweep struct {
 	Seeds    int
 	Ladder   []Rung // nil: each run trains to its end
 
-	// Train trains a run up to Trial.Epochs epochs, or goes on with it, and returns its result. It
-	// returns at once if the run has made them. A run that fails has a Result with that status, or
-	// Failed; an error ends the sweep.
+	// Train trains a run up to Trial.Epochs epochs, from its newest checkpoint if it has one. It
+	// returns at once if the run has made these epochs. If the run fails, Train sets Ran.Failed. An
+	// error ends the sweep.
 	Train func(ctx context.Context, t Trial) (Ran, error)
-	// Tell is called after each run, with the figures up to the rung's epochs; nil: nobody is.
+	// Tell is called after each run, with the figures up to the rung's epochs; nil: no call.
 	Tell func(t Trial, r *Ran)
 }
 
@@ -33,13 +33,13 @@ type Trial struct {
 	Test   bool // measure the test part too
 }
 
-// Name is the name of the run's directory. last is the number of the last setting.
+// Name returns the name of the run's directory. last is the number of the last setting.
 func (t Trial) Name(last int) string {
 	width := len(strconv.Itoa(last))
 	return fmt.Sprintf("trial-%0*d-seed-%d", width, t.Number, t.Seed)
 }
 
-// Ran is a run of a sweep as far as it came.
+// Ran is the result of a run of a sweep so far.
 type Ran struct {
 	Seed   uint64      `json:"seed"`
 	Run    string      `json:"run"` // directory
@@ -59,7 +59,8 @@ type Tried struct {
 	Setting
 	Runs []Ran
 	Rung int // the last one it trained in, from 1
-	// Valid is over the runs that did not fail; nil: all did. Test likewise, of the chosen setting.
+	// Valid and Test are over the runs that did not fail; nil: all failed. Only the chosen setting
+	// has Test.
 	Valid, Test *metric.Spread
 }
 
@@ -81,8 +82,8 @@ type Outcome struct {
 }
 
 // Do trains the runs, and measures the test part for the setting that validation chose. Of settings
-// with the same validation it takes the first. A setting with a failed run is chosen, and goes on,
-// only after all settings without one. With an error of Train the outcome has the runs so far.
+// with the same validation it chooses the first. Settings with a failed run come after all other
+// settings. If Train returns an error, the outcome has the runs so far.
 func (s *Sweep) Do(ctx context.Context) (*Outcome, error) {
 	out := &Outcome{}
 	for _, one := range s.Settings {
@@ -108,8 +109,8 @@ func (s *Sweep) Do(ctx context.Context) (*Outcome, error) {
 	return out, s.test(ctx, out, on[0], ladder[len(ladder)-1].Epochs)
 }
 
-// goOn returns the best settings, in the order of their numbers. Before the first rung it returns
-// all of them.
+// goOn returns the keep best settings, in the order of their numbers. Before the first rung it
+// returns all settings.
 func (out *Outcome) goOn(on []*Tried, keep int) (left []*Tried) {
 	if len(on) == 0 || on[0].Rung == 0 {
 		return on
@@ -139,7 +140,7 @@ func (s *Sweep) try(ctx context.Context, out *Outcome, t *Tried, epochs int) err
 	for k := range t.Runs {
 		r := &t.Runs[k]
 		trial := Trial{Setting: t.Setting, Seed: s.Seed + uint64(k), Rung: t.Rung, Epochs: epochs}
-		if r.Failed != "" { // in the rung before
+		if r.Failed != "" { // in an earlier rung
 			continue
 		}
 		ran, err := s.Train(ctx, trial)
@@ -165,8 +166,8 @@ func (s *Sweep) try(ctx context.Context, out *Outcome, t *Tried, epochs int) err
 	return nil
 }
 
-// take sets the figures of the first epochs; 0: of all. A run that failed later, which an earlier
-// part of the sweep may have trained further, has not failed here.
+// take sets the figures from the first epochs of the run; 0: from all. It clears Failed if the run
+// failed after these epochs: before the sweep was resumed, the run may have trained further.
 func (r *Ran) take(epochs int) {
 	if r.Result == nil {
 		return
@@ -210,8 +211,8 @@ func (s *Sweep) test(ctx context.Context, out *Outcome, t *Tried, epochs int) er
 	return nil
 }
 
-// Alike returns pairs of settings whose runs by the first seed have the same weights and figures:
-// the second setting differs from the first only by options that change nothing there.
+// Alike returns pairs of settings whose runs by the first seed have the same weights and figures.
+// The options in which such settings differ have no effect on them.
 func (out *Outcome) Alike() (pairs [][2]*Tried) {
 	first := map[string]*Tried{}
 	for _, t := range out.Tried {

@@ -16,7 +16,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// world has runs that train in no time, and stay when a sweep is killed.
+// world stands for runs that train in no time, and outlive a sweep that is killed.
 type world struct {
 	settings, seeds, epochs int
 	tied, fragile           bool           // validation has few values; runs fail
@@ -37,7 +37,7 @@ func (w *world) valid(name string, epoch int) float64 {
 	return float64(h%1024) / 1024 // sums of these are exact
 }
 
-// fails returns the epoch that a run fails in, or one that it never comes to.
+// fails returns the epoch in which a run fails, or an epoch beyond its end.
 func (w *world) fails(name string) int {
 	if h := xxh3.HashString(name); w.fragile && h%3 == 0 {
 		return 1 + int(h/3)%(w.epochs+1)
@@ -78,7 +78,7 @@ func (w *world) train(_ context.Context, t Trial) (Ran, error) {
 	return ran, nil
 }
 
-// do sweeps, and returns a text that has all of the outcome.
+// do runs a sweep, and returns the whole outcome as text.
 func (w *world) do(t require.TestingT, ladder []Rung) (string, *Outcome, error) {
 	s := &Sweep{Seed: 5, Seeds: w.seeds, Ladder: ladder, Train: w.train}
 	for i := range w.settings {
@@ -102,8 +102,8 @@ func (w *world) do(t require.TestingT, ladder []Rung) (string, *Outcome, error) 
 	return text, out, err
 }
 
-// reference returns the number of the chosen setting, 0 for none, and the rung of each setting,
-// straight from what the runs would measure.
+// reference returns the number of the chosen setting, 0 for none, and the rung of each setting. It
+// works them out from the figures alone.
 func (w *world) reference(ladder []Rung) (chosen int, rungs []int) {
 	rungs = make([]int, w.settings)
 	failed := map[string]bool{}
@@ -177,7 +177,7 @@ func (w *world) reference(ladder []Rung) (chosen int, rungs []int) {
 }
 
 // TestDo compares sweeps with the reference. A sweep that is killed again and again comes to the
-// same end, and trains no epoch twice but where a run failed.
+// same end, and trains no epoch twice, except in runs that fail.
 func TestDo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fresh := func(w world) *world {
@@ -262,7 +262,7 @@ func TestDir(t *testing.T) {
 	_, err = Open(path, r, false)
 	require.ErrorContains(t, err, "go on with it by {resume}")
 	for text, want := range map[string]string{
-		"lr: [0.1, 0.2]\nhidden: [4, 8]\nmemory: 2GiB\nepochs: 3\nworkers: 1": "", // which change no result
+		"lr: [0.1, 0.2]\nhidden: [4, 8]\nmemory: 2GiB\nepochs: 3\nworkers: 1": "", // memory and workers change no result
 		"lr: [0.1, 0.2]\nhidden: [4, 8]\nepochs: 4":                           "epochs is 4 here, and 3 there",
 		"lr: [0.1, 0.3]\nhidden: [4, 8]\nepochs: 3":                           "lr is one of 0.1, 0.3 here, and one of 0.1, 0.2 there",
 		"lr: 0.1\nhidden: [4, 8]\nepochs: 3":                                  "lr is 0.1 here, and one of 0.1, 0.2 there",
