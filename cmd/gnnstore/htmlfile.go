@@ -15,13 +15,13 @@ import (
 	"github.com/gnnstore/gnnstore/train/page"
 )
 
-// htmlHelp describes the flag --html of a command; what is the content of the page.
+// htmlHelp returns the help of a command's --html; what names the content of the page.
 func htmlHelp(what string) string {
 	return "write " + what + " as one HTML page to this file, which must not exist"
 }
 
-// checkHTML refuses a file for --html that cannot be written, before the work that it takes. An
-// empty path is no file.
+// checkHTML returns an error if the file of --html cannot be written, so that a command fails
+// before it works. An empty path stands for no page.
 func checkHTML(path string) error {
 	if path == "" {
 		return nil
@@ -50,7 +50,7 @@ func writeHTML(path string, d *page.Document) (err error) {
 		return fmt.Errorf("--html %s: %w", path, err)
 	}
 	defer func() {
-		os.Remove(f.Name()) // it has another name by now, or is of no use
+		os.Remove(f.Name()) // the page has its own name by now, or is not wanted
 		if err != nil {
 			err = fmt.Errorf("--html %s: %w", path, err)
 		}

@@ -196,7 +196,7 @@ func newInspect() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
-	cmd.Flags().StringVar(&html, "html", "", "also "+htmlHelp("it, with degrees, classes and the ranges of columns,"))
+	cmd.Flags().StringVar(&html, "html", "", "also "+htmlHelp("what is printed, and degrees, classes and ranges of columns,"))
 	cmd.Flags().StringVar(&ids, "ids", "", "print a line of JSON for each node of this type instead: its stored number and your id")
 	return cmd
 }

@@ -15,12 +15,12 @@ import (
 	"github.com/gnnstore/gnnstore/train/page"
 )
 
-// Bounds of what a page of a dataset reads and shows.
+// Bounds of the page of a dataset.
 const (
-	sampledRows   = 50_000 // of a table, evenly over it
-	shownColumns  = 200
-	shownClasses  = 200
-	shownFewTicks = 30 // classes whose chart has their names
+	sampledRows  = 50_000 // rows that are read of a table, spread evenly over it
+	shownColumns = 200
+	shownClasses = 200
+	openClasses  = 30 // a table of more classes is folded
 )
 
 // inspectionPage describes a dataset for a page: what inspect prints, degrees, classes, missing
@@ -55,7 +55,7 @@ func inspectionPage(ctx context.Context, ds *store.Dataset, in inspection) (*pag
 	return d, err
 }
 
-// graphSection shows the types, the relations and the degrees.
+// graphSection returns the section with the types, the relations and the degrees.
 func graphSection(ds *store.Dataset, in inspection) page.Section {
 	s := page.Section{Name: "graph", Title: "Graph"}
 	for i, r := range in.Relations {
@@ -80,7 +80,7 @@ func graphSection(ds *store.Dataset, in inspection) page.Section {
 	}
 	s.Tables = append(s.Tables, nodes, edges)
 	if len(in.Streams) > 0 {
-		streams := page.Table{Title: "Streams", Head: page.Columns("stream", "from", "to", "#events", "#first time", "#last time", "#most of a node", "#size")}
+		streams := page.Table{Title: "Streams", Head: page.Columns("stream", "from", "to", "#events", "#first time", "#last time", "#most at a node", "#size")}
 		for _, e := range in.Streams {
 			streams.Rows = append(streams.Rows, page.Cells(e.Name, e.Src, e.Dst, count(e.Events), plain(e.First),
 				plain(e.Last), count(e.MostEvents), size(e.Bytes)))
@@ -93,7 +93,8 @@ func graphSection(ds *store.Dataset, in inspection) page.Section {
 	return s
 }
 
-// degreeChart counts the nodes of each in-degree, in steps that double.
+// degreeChart counts the nodes with in-edges by degree. Its columns double in width: 1, 2 to 3, 4
+// to 7.
 func degreeChart(key string, g *store.Graph, r inspectedRelation) page.Chart {
 	var nodes []float64
 	for degree := range g.Degrees() {
@@ -109,7 +110,7 @@ func degreeChart(key string, g *store.Graph, r inspectedRelation) page.Chart {
 	c := page.Chart{
 		Title: "In-degrees of " + key, Form: page.Histogram, Empty: "No node has an edge.",
 		X: page.Axis{Name: "in-degree"}, Y: page.Axis{Unit: page.Integer, Log: true, Zero: true},
-		Note: fmt.Sprintf("%s nodes have no in-edge. A column has the degrees from its number to the next. Both axes are logarithmic.", count(r.NoInEdge)),
+		Note: fmt.Sprintf("%s nodes have no in-edge. Each column counts the degrees from its number up to the next column. Both axes are logarithmic.", count(r.NoInEdge)),
 	}
 	s := page.Series{Name: "nodes"}
 	for at, n := range nodes {
@@ -126,7 +127,7 @@ func degreeChart(key string, g *store.Graph, r inspectedRelation) page.Chart {
 	return c
 }
 
-// labelSection counts the nodes of each class, of all nodes and of each part of a split.
+// labelSection counts the nodes of each class, in all and in each part of a split.
 func labelSection(ctx context.Context, ds *store.Dataset, in inspection) (page.Section, error) {
 	s := page.Section{Name: "labels", Title: "Labels"}
 	if len(in.Labels) == 0 {
@@ -175,9 +176,10 @@ func classChart(l inspectedLabel, all []float64) page.Chart {
 	return c
 }
 
-// classTable has the number of nodes of each class, in each part of the first split of the type.
+// classTable counts the nodes of each class, in all and in each part of the first split of the node
+// type.
 func classTable(ds *store.Dataset, label int, l inspectedLabel, all []float64) page.Table {
-	t := page.Table{Title: "Classes of " + l.Name, Folded: len(all) > shownFewTicks, Head: page.Columns("class", "#nodes", "#share")}
+	t := page.Table{Title: "Classes of " + l.Name, Folded: len(all) > openClasses, Head: page.Columns("class", "#nodes", "#share")}
 	labels, total := ds.Labels(label), 0.0
 	for _, n := range all {
 		total += n
@@ -215,12 +217,12 @@ func classTable(ds *store.Dataset, label int, l inspectedLabel, all []float64) p
 		t.Rows = append(t.Rows, row)
 	}
 	if len(all) > shownClasses {
-		t.Note = fmt.Sprintf("The first %d of %s classes.", shownClasses, count(int64(len(all))))
+		t.Note = fmt.Sprintf("Shown are the first %d of %s classes.", shownClasses, count(int64(len(all))))
 	}
 	return t
 }
 
-// columnRange has what sampled rows say of a column.
+// columnRange sums up the values that sampled rows have in a column.
 type columnRange struct {
 	low, high, sum, squares float64
 	known, zeros, missing   int64 // NaN is missing
@@ -241,7 +243,7 @@ func (c *columnRange) add(v float64) {
 	}
 }
 
-// cells returns the cells of a column with so many rows.
+// cells returns the row of the table for a column; rows is the number of rows that were read.
 func (c *columnRange) cells(name string, rows int64) []page.Cell {
 	number := func(v float64) string {
 		if c.known == 0 {
@@ -256,7 +258,8 @@ func (c *columnRange) cells(name string, rows int64) []page.Cell {
 		page.Cell{Text: percent(zeros), Bar: &zeros}, page.Cell{Text: count(c.missing), Strong: c.missing > 0})
 }
 
-// featureSection shows the ranges of the columns of each table, by some of its rows.
+// featureSection returns the section with the ranges of each table's columns. It reads a sample of
+// the rows.
 func featureSection(ctx context.Context, ds *store.Dataset, in inspection) (page.Section, error) {
 	s := page.Section{Name: "features", Title: "Features"}
 	for i, t := range in.Tables {
@@ -274,14 +277,14 @@ func featureSection(ctx context.Context, ds *store.Dataset, in inspection) (page
 			Title:  fmt.Sprintf("%s of %s: %d × %s", t.Name, cmp.Or(t.NodeType, t.Relation, t.Stream), t.Dim, t.DType),
 			Head:   page.Columns("column", "#lowest", "#mean", "#deviation", "#highest", "#zeros", "#missing"),
 			Folded: len(columns) > 20,
-			Note:   fmt.Sprintf("By %s of %s rows.", count(sampled), count(rows)),
+			Note:   fmt.Sprintf("Measured on %s of %s rows.", count(sampled), count(rows)),
 		}
 		names := columnNames(t, len(columns))
 		for c := range columns {
 			table.Rows = append(table.Rows, columns[c].cells(names[c], sampled))
 		}
 		if f.Dim() > len(columns) {
-			table.Note += fmt.Sprintf(" The first %d of %s columns.", len(columns), count(t.Dim))
+			table.Note += fmt.Sprintf(" Shown are the first %d of %s columns.", len(columns), count(t.Dim))
 		}
 		s.Tables = append(s.Tables, table)
 		if filled := filledTable(t); len(filled.Rows) > 0 {
@@ -302,8 +305,8 @@ func addRow(columns []columnRange, row []byte, elem store.Elem) {
 	}
 }
 
-// columnNames returns a name for each of the first n columns of a table: the source's, as far as
-// the dataset has them, and numbers.
+// columnNames returns a name for each of the first n columns of a table: its name in the source, or
+// its number if the dataset has no name.
 func columnNames(t inspectedTable, n int) (names []string) {
 	for _, e := range t.Encodings {
 		for k := range e.Width {
@@ -329,7 +332,7 @@ func columnNames(t inspectedTable, n int) (names []string) {
 	return names
 }
 
-// filledTable has the columns whose missing cells ingest replaced.
+// filledTable lists the columns whose missing cells ingest replaced.
 func filledTable(t inspectedTable) page.Table {
 	table := page.Table{Title: "Missing cells of " + t.Name + " in the source", Head: page.Columns("column", "rule", "#cells replaced")}
 	for _, e := range t.Encodings {
@@ -340,7 +343,7 @@ func filledTable(t inspectedTable) page.Table {
 	return table
 }
 
-// sourceSection shows the splits, and where the dataset comes from.
+// sourceSection returns the section with the splits, and where the dataset comes from.
 func sourceSection(in inspection) page.Section {
 	s := page.Section{Name: "source", Title: "Splits and source", Points: in.Provenance.Notes}
 	if len(in.Splits) > 0 {

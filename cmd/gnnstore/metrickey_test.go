@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMetricKeys: what prints figures as JSON has the keys metric, valid and test, whatever the
-// metric.
+// TestMetricKeys: every JSON with figures has the keys metric, valid and test, whatever the metric.
 func TestMetricKeys(t *testing.T) {
 	t.Chdir(t.TempDir())
 	do := func(line string) (got map[string]any) {

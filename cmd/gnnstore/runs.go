@@ -299,7 +299,8 @@ func optionsText(options map[string]string) string {
 	return strings.Join(texts, " ")
 }
 
-// flagText writes a flag with a value. A switch needs no value, and takes none after a blank.
+// flagText returns a flag with its value as text. A switch takes no value after a blank, so it is
+// --flag or --flag=false.
 func flagText(flag, value string) string {
 	switch value {
 	case "true":

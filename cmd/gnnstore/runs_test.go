@@ -99,7 +99,7 @@ func TestRuns(t *testing.T) {
 		"--html all.html: it exists already; choose another name, or remove it":       {"stats", "runs/a", "--html", "all.html"},
 		"--html all.svg: the page is HTML; end its name in .html":                     {"stats", "runs/a", "--html", "all.svg"},
 		"--html nowhere: no such directory; make it first":                            {"stats", "runs/a", "--html", "nowhere/all.html"},
-		"--html and --listen go without --watch and --json":                           {"stats", "runs/a", "--html", "b.html", "--json"},
+		"--html and --listen do not go with --watch or --json; leave one out":         {"stats", "runs/a", "--html", "b.html", "--json"},
 		"--worker 1: it goes with one run":                                            {"stats", "runs", "--html", "b.html", "--worker", "1"},
 		"open nowhere: no such file or directory; name a run, or a directory of runs": {"stats", "nowhere", "--html", "b.html"},
 		"\"runs/b\" is one argument too many; --html and --listen show several runs":  {"stats", "runs/a", "runs/b"},

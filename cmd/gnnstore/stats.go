@@ -23,9 +23,9 @@ import (
 // statsOptions has the run whose statistics are shown, and the form.
 type statsOptions struct {
 	run, addr   string   // either
-	runs        []string // instead, for a page: runs, and directories of runs
+	runs        []string // for a page: runs, and directories of runs
 	html        string   // the file of a page; empty: none
-	listen      string   // the address to serve the page at; empty: none
+	listen      string   // the address that serves the page; empty: none
 	watch, json bool
 	every       time.Duration
 	worker      int
@@ -42,7 +42,7 @@ func newStats() *cobra.Command {
 			"or epoch (train --log-every). --watch ends when the run does.\n\n" +
 			"--html writes a page of charts: losses and the metric by epoch, tiers, stages, advice and options. It shows several\n" +
 			"runs side by side. A directory of runs, as train --seeds makes, stands for all runs in it. --listen serves the page\n" +
-			"at http://HOST:PORT/ until Ctrl-C, and keeps it up to date. train --listen serves the page of its run there.",
+			"at http://HOST:PORT/ until Ctrl-C, and keeps it up to date. train --listen serves the page of its own run.",
 		Example: "  gnnstore stats runs/arxiv-1\n" +
 			"  gnnstore stats runs/arxiv-1 --watch\n" +
 			"  gnnstore stats runs/arxiv-1 runs/arxiv-2 --html runs.html\n" +
@@ -89,7 +89,7 @@ func newStats() *cobra.Command {
 	cmd.Flags().IntVar(&o.worker, "worker", 0, "show this worker of a run by several, on the machine that it runs on")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print as JSON; with --watch, a line each time")
 	cmd.Flags().StringVar(&o.html, "html", "", htmlHelp("one run, or several side by side,"))
-	cmd.Flags().StringVar(&o.listen, "listen", "", "serve this page at HOST:PORT until Ctrl-C; without HOST to this machine alone")
+	cmd.Flags().StringVar(&o.listen, "listen", "", "serve this page at HOST:PORT until Ctrl-C; without HOST, to this machine alone")
 	return cmd
 }
 

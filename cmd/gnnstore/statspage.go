@@ -13,14 +13,15 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// unreadable is the status of a run whose record cannot be read, beside the ones of run.Result.
+// unreadable is the status of a run whose record cannot be read. Package run has the other
+// statuses.
 const unreadable = "unreadable"
 
 // pageStats writes runs as a page, or serves them.
 func pageStats(ctx context.Context, stdout, stderr io.Writer, o statsOptions) error {
 	switch {
 	case o.watch || o.json:
-		return misuse(errors.New("--html and --listen go without --watch and --json"))
+		return misuse(errors.New("--html and --listen do not go with --watch or --json; leave one out"))
 	case o.html != "" && o.listen != "":
 		return misuse(errors.New("--html and --listen: choose one of them"))
 	case o.listen != "":
@@ -44,8 +45,8 @@ func pageStats(ctx context.Context, stdout, stderr io.Writer, o statsOptions) er
 	return nil
 }
 
-// A page that is served looks at runs that go on every lookEvery, at others every lookAgain, since
-// somebody may resume them, and less often if looking takes long.
+// servePage looks at running runs every lookEvery. It looks at the others every lookAgain, since
+// somebody may resume them. If a look takes long, servePage waits lookShare times as long.
 const (
 	lookEvery = time.Second
 	lookAgain = 15 * time.Second
@@ -103,8 +104,8 @@ func servePage(ctx context.Context, stderr io.Writer, o statsOptions) error {
 	}
 }
 
-// sources returns a statsOptions for each run to show: of the address, or of the arguments, which
-// are runs and directories of runs.
+// sources returns a statsOptions for each run to show. The runs are the one at --addr, or those
+// that the arguments name: runs, and directories of runs.
 func (o statsOptions) sources() (all []statsOptions, err error) {
 	if o.addr != "" {
 		return []statsOptions{o}, nil
@@ -157,7 +158,7 @@ func lookAll(ctx context.Context, sources []statsOptions) (results []*run.Result
 	return results, ctx.Err()
 }
 
-// unreadableRun stands for a run that cannot be read.
+// unreadableRun returns a result that shows that a run cannot be read.
 func unreadableRun(path string, err error) *run.Result {
 	return &run.Result{Run: path, Status: unreadable, Error: withFlags(oneLine(err))}
 }

@@ -186,7 +186,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	own.StringVar(&o.run, "run", "", "run directory (default a fresh runs/NAME-N)")
 	own.BoolVar(&o.resume, "resume", false, "go on with the run in --run, or begin it")
 	own.IntVar(&o.seeds, "seeds", 0, "train as many runs, by the seeds from {seed} on, each in a directory of its own in --run, and print the mean and the standard deviation")
-	own.StringVar(&o.listen, "listen", "", "serve a page for browsers and statistics over HTTP at HOST:PORT: /, /stats, /watch, /metrics, /healthz; without HOST to this machine alone")
+	own.StringVar(&o.listen, "listen", "", "serve a page for browsers and statistics over HTTP at HOST:PORT: /, /stats, /watch, /metrics, /healthz; without HOST, to this machine alone")
 	own.BoolVar(&o.optional, "listen-optional", false, "train without --listen if its address cannot be taken")
 	own.BoolVar(&o.plan, "plan", false, "print what a run would take, by its first steps, and write nothing")
 	own.StringVar(&o.network, "network", "", "--plan with --dist mpi:V: what the network of a machine carries and, if known, "+

@@ -10,7 +10,7 @@
 // # Size
 //
 // To stay below [MaxBytes], a page thins long series to their lowest and highest values, and cuts
-// long texts and tables. It says where it did so.
+// long texts and tables. A note or "…" marks each cut.
 //
 // # Why not
 //
@@ -177,7 +177,7 @@ type view struct {
 // PollMS returns Poll in milliseconds.
 func (v view) PollMS() int64 { return v.Poll.Milliseconds() }
 
-// Text returns a text as a page shows it. Control characters, some of which turn the direction of
+// Text returns a text as a page shows it. Control characters, which may turn the direction of
 // writing, become question marks. A long text is cut, and ends with "…".
 func (v view) Text(text string) string { return cut(text, v.runes) }
 
