@@ -117,7 +117,7 @@ func TestPipesAsSources(t *testing.T) {
 		}
 		code, _, stderr := gnnstore(t, append(append([]string{"ingest"}, args...), at("out.gnn"))...)
 		require.Equal(t, 1, code, "%q", args)
-		require.Contains(t, stderr, ": it is a named pipe, not a file; write what it gives to a file, and name that\n", "%q", args)
+		require.Contains(t, stderr, ": it is a named pipe, not a file; write what it gives to a file, and name that", "%q", args)
 		require.Equal(t, 1, strings.Count(stderr, "\n"))
 		code, _, stderr = gnnstore(t, "ingest", "auto", args[1], at("out.gnn"), "--plan")
 		require.Equal(t, 1, code, stderr)
