@@ -32,7 +32,7 @@ const hostile = `<img src=x onerror="document.title=1">&quot;'<script>alert(1)<!
 // browsers are names of Chromium, in the order in which they are tried.
 var browsers = []string{"chromium", "chromium-browser", "google-chrome", "chrome"}
 
-// tab is a page of the browser, and what it did.
+// tab is a page of the browser, with its requests and errors.
 type tab struct {
 	context.Context
 	mu       sync.Mutex
@@ -40,7 +40,7 @@ type tab struct {
 	requests []string
 }
 
-// open starts a browser, or skips the test where there is none.
+// open starts a browser, or skips the test if there is none.
 func open(t *testing.T) *tab {
 	t.Helper()
 	path := ""
@@ -82,13 +82,13 @@ func open(t *testing.T) *tab {
 	return b
 }
 
-// run does things in the tab.
+// run runs actions in the tab.
 func (b *tab) run(t *testing.T, actions ...chromedp.Action) {
 	t.Helper()
 	require.NoError(t, chromedp.Run(b, actions...))
 }
 
-// eval evaluates JavaScript, which the page's policy does not hold back.
+// eval evaluates JavaScript. The page's policy does not forbid that.
 func eval[T any](t *testing.T, b *tab, code string) (v T) {
 	t.Helper()
 	b.run(t, chromedp.Evaluate(code, &v))
@@ -103,7 +103,7 @@ func (b *tab) eventually(t *testing.T, code string) {
 	}
 }
 
-// quiet fails if there was trouble, or a request to another place than at.
+// quiet fails if the page had errors, or sent a request elsewhere than to at.
 func (b *tab) quiet(t *testing.T, at string) {
 	t.Helper()
 	b.mu.Lock()
@@ -129,8 +129,7 @@ func (b *tab) look(t *testing.T, name, scheme string, width int64) {
 	}
 }
 
-// overlapping returns the labels of axes that lie on one another, and elements that stand out at
-// the right.
+// overlapping returns labels of axes that overlap, and elements that reach beyond the right edge.
 const overlapping = `(() => {
 	const bad = [];
 	for (const axis of document.querySelectorAll(".plot .x, .plot .y")) {
@@ -149,7 +148,7 @@ const overlapping = `(() => {
 	return bad;
 })()`
 
-// faint returns texts whose contrast with what is behind them is below 4.5, as WCAG asks of texts.
+// faint returns texts whose contrast with their background is below 4.5, which WCAG requires.
 const faint = `(() => {
 	const rgb = c => c.match(/[\d.]+/g).map(Number);
 	const linear = v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
@@ -164,7 +163,7 @@ const faint = `(() => {
 	return [...bad];
 })()`
 
-// views looks at a page in light and dark, on a screen and on a phone.
+// views checks a page in light and dark, on a screen and on a phone.
 func (b *tab) views(t *testing.T, name string) {
 	t.Helper()
 	papers := map[string]bool{}
@@ -180,7 +179,7 @@ func (b *tab) views(t *testing.T, name string) {
 	b.look(t, name, "light", 1200)
 }
 
-// keyboard goes through the page by the tab key, and through a chart by the arrow keys.
+// keyboard moves through the page by the tab key, and through a chart by the arrow keys.
 func (b *tab) keyboard(t *testing.T) {
 	t.Helper()
 	b.run(t, chromedp.Evaluate(`document.activeElement.blur(); scrollTo(0, 0)`, nil))
@@ -248,11 +247,11 @@ func must(t *testing.T, args ...string) {
 	require.NoError(t, err, string(out))
 }
 
-// address finds where a server's notes say that it answers.
+// address matches the address in a server's notes.
 var address = regexp.MustCompile(`http://127\.0\.0\.1:\d+/`)
 
-// TestPages looks at all pages: of a training while it goes on and after it, of several runs, of a
-// trace and of a dataset.
+// TestPages looks at the pages of one run, of several runs, of a trace, of a dataset, and of a
+// training while it goes on and after it.
 func TestPages(t *testing.T) {
 	b := open(t)
 	t.Chdir(t.TempDir())

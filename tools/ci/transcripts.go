@@ -19,7 +19,8 @@ import (
 //
 // A block of code is a transcript if it has a line that begins with "$ ". That line is a command
 // for sh, which goes on in lines that begin with "> ". The lines up to the next command are its
-// output: see [transcript]. A command that fails ends with its exit status: "[exit 1]".
+// output: see [transcript]. The output of a command that fails ends with its exit status: "[exit
+// 1]".
 func transcripts(ctx context.Context, a *arxiv) (err error) {
 	files, err := filepath.Glob("cmd/gnnstore/topics/tutorial*.md")
 	if err == nil && len(files) == 0 {
@@ -61,7 +62,7 @@ func transcripts(ctx context.Context, a *arxiv) (err error) {
 	return nil
 }
 
-// shown is a command of a transcript, and the lines that it is shown to print.
+// shown is a command of a transcript, with the output that the tutorial shows.
 type shown struct {
 	line    int // of the command, from 1
 	command string
@@ -98,8 +99,8 @@ func transcript(text string) (all []shown) {
 	return all
 }
 
-// replay runs a command in a folder and compares its output with what is shown. bin is a folder of
-// programs that come first.
+// replay runs a command in a folder and compares its output with the lines that are shown. The
+// folder bin is the first of PATH.
 func (s *shown) replay(ctx context.Context, folder, bin string) error {
 	cmd := exec.CommandContext(ctx, "sh", "-c", s.command)
 	cmd.Dir = folder
@@ -116,13 +117,13 @@ func (s *shown) replay(ctx context.Context, folder, bin string) error {
 		failed = failed && !strings.HasPrefix(line, "[exit ")
 	}
 	if failed {
-		return fmt.Errorf("it fails, which is not shown:\n%s", out)
+		return fmt.Errorf("it fails, and the tutorial shows no [exit]:\n%s", out)
 	}
 	return compareShown(s.output, strings.Split(strings.TrimRight(string(out), "\n"), "\n"))
 }
 
 // compareShown compares shown lines with printed ones. A shown line "…" stands for any number of
-// lines, and a transcript that shows nothing is of any output. Other lines are compared by [alike].
+// lines. If nothing is shown, any output will do. Other lines are compared by [alike].
 func compareShown(want, got []string) error {
 	if len(want) == 0 {
 		return nil
@@ -143,7 +144,7 @@ func compareShown(want, got []string) error {
 		got, anywhere = got[at+1:], false
 	}
 	if len(got) > 0 && !anywhere {
-		return fmt.Errorf("printed, and not shown:\n%s", strings.Join(got, "\n"))
+		return fmt.Errorf("printed, but not shown:\n%s", strings.Join(got, "\n"))
 	}
 	return nil
 }
@@ -151,17 +152,18 @@ func compareShown(want, got []string) error {
 // digits matches a number as programs print it: 1,234 or 0.5 or 6.6e-05.
 const digits = `\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?`
 
-// number matches a number in a line, with what decides how it is compared: the unit behind it.
+// number matches a number in a line, and the unit behind it, which decides how the number is
+// compared.
 var number = regexp.MustCompile(`(` + digits + `)((?: ?(?:%|ms|µs|s|min|[kM]?/s|[kM] rows/s|B|KiB|MiB|GiB|KiB/s|MiB/s|GiB/s)(?:\b|$| |,|;|:|\)))?)`)
 
-// alike compares a shown line with a printed one. Blanks count once. "…" in the shown line stands
-// for any text. Whole numbers are equal. Shares in % may be 6 points apart and other numbers with a
-// point a fifth, since kernels of other processors add in another order. Times, rates and bytes may
-// differ.
+// alike reports whether a printed line is right for a shown one. Several blanks count as one. "…"
+// in the shown line stands for any text. Whole numbers must be equal. Shares in % may differ by 6
+// points, and other fractions by a fifth, since kernels of other processors add in another order.
+// Times, rates and bytes may have any value.
 func alike(want, got string) bool {
 	var pattern strings.Builder
 	pattern.WriteString(`^`)
-	var numbers []string // shown; "" may be any
+	var numbers []string // the shown numbers; "" if any number will do
 	for i, part := range strings.Split(strings.Join(strings.Fields(want), " "), "…") {
 		if i > 0 {
 			pattern.WriteString(`.*`)
@@ -196,7 +198,7 @@ func alike(want, got string) bool {
 	return true
 }
 
-// near compares a number as [alike] does.
+// near reports whether two numbers are as near as [alike] wants them.
 func near(want, got string) bool {
 	value, isShare := strings.CutSuffix(want, "%")
 	switch {

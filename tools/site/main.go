@@ -1,6 +1,5 @@
 // Site makes the documentation into a static site: the README, the help topics, the help of each
-// command, the form of datasets, and what was measured. All its texts are files that are read
-// elsewhere too.
+// command, the file format of datasets, and measured results. It has no texts of its own.
 //
 //	go run -C tools/site . FOLDER
 //
@@ -75,7 +74,8 @@ func empty(folder string) error {
 	return err
 }
 
-// writeHelp has the program of the source tree root write the help of its commands as Markdown.
+// writeHelp runs the program of the source tree root, which writes the help of its commands as
+// Markdown.
 func writeHelp(ctx context.Context, root, folder string) error {
 	cmd := exec.CommandContext(ctx, "go", "run", "-tags", "man", "./cmd/gnnstore", "man", "--markdown", folder)
 	cmd.Dir, cmd.Stderr = root, os.Stderr

@@ -28,7 +28,7 @@ var markdown = goldmark.New(
 	goldmark.WithParserOptions(parser.WithAutoHeadingID()),
 )
 
-// repository is the address of the source tree. Links to files that are no page lead there.
+// repository is the address of the source tree. Links to files that have no page lead there.
 const repository = "https://github.com/gnnstore/gnnstore/blob/main/"
 
 // sections are the parts of a site, in the order of its contents.
@@ -44,7 +44,8 @@ var sections = []struct{ title, pattern, folder string }{
 	{"Commands", helpFolder + "*.md", "commands"},
 }
 
-// helpFolder stands before the names of files that the program writes, which are not in the tree.
+// helpFolder begins the names of the help files, which the program writes. They are not in the
+// tree.
 const helpFolder = "help/"
 
 // page is a file of Markdown, and the page that it becomes.
@@ -80,7 +81,7 @@ func gather(tree, help fs.FS) (*site, error) {
 		}
 		for _, file := range files {
 			if s.byFile[prefix+file] != nil {
-				continue // a section before has it
+				continue // an earlier section has it
 			}
 			text, err := fs.ReadFile(from, file)
 			if err != nil {
@@ -142,8 +143,8 @@ func (s *site) files() (map[string][]byte, error) {
 	return files, nil
 }
 
-// resolve makes the links and pictures of a page lead to places in the site, and adds the pictures
-// to files. What is not in the site is linked in the repository.
+// resolve points the links and pictures of a page to places in the site, and adds the pictures to
+// files. A link to a file without a page leads to the repository.
 func (s *site) resolve(p *page, files map[string][]byte) error {
 	for _, n := range nodes(p.doc) {
 		switch n := n.(type) {
@@ -157,7 +158,7 @@ func (s *site) resolve(p *page, files map[string][]byte) error {
 			file := path.Join(path.Dir(p.file), string(n.Destination))
 			picture, err := fs.ReadFile(s.tree, file)
 			if err != nil {
-				return fmt.Errorf("a picture that is not there: %w", err)
+				return fmt.Errorf("a picture is missing: %w", err)
 			}
 			name := path.Join("pictures", path.Base(file))
 			if before, ok := files[name]; ok && !bytes.Equal(before, picture) {
@@ -170,7 +171,7 @@ func (s *site) resolve(p *page, files map[string][]byte) error {
 	return nil
 }
 
-// target returns the place that a link of p leads to, as seen from the page in the site.
+// target returns the link to write in the page of p for a link in its file.
 func (s *site) target(p *page, link string) (string, error) {
 	u, err := url.Parse(link)
 	if err != nil {
@@ -236,7 +237,7 @@ func (s *site) render(p *page) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// relative returns the way from one file of the site to another.
+// relative returns the relative path from one file of the site to another.
 func relative(from, to string) string {
 	up := strings.Repeat("../", strings.Count(from, "/"))
 	return up + to
@@ -254,7 +255,7 @@ func nodes(doc ast.Node) (all []ast.Node) {
 	return all
 }
 
-// plain returns the text of a heading without its marks.
+// plain returns the text of a heading without Markdown.
 func plain(n ast.Node, text []byte) string {
 	var b strings.Builder
 	for _, n := range nodes(n) {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// made returns the files of the site of a small tree. The last file of Markdown is text.
+// made returns the files of the site of a small tree, in which the topic tried has the text.
 func made(t *testing.T, text string) (map[string][]byte, error) {
 	t.Helper()
 	tree := fstest.MapFS{
@@ -56,7 +56,7 @@ func TestLinks(t *testing.T) {
 		require.ErrorContains(t, err, "cmd/gnnstore/topics/tried.md: ", link)
 	}
 	_, err := made(t, "# Title\n\n![](nothing.svg)\n")
-	require.ErrorContains(t, err, "a picture that is not there")
+	require.ErrorContains(t, err, "a picture is missing")
 	files, err := made(t, "# Title\n\n![](picture.svg)\n")
 	require.NoError(t, err)
 	require.Equal(t, "<svg/>", string(files["pictures/picture.svg"]))
