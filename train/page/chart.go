@@ -210,10 +210,8 @@ func (c *Chart) draw(id string, points int) drawn {
 		return d
 	}
 	d.Empty = ""
-	tops := all.y
 	if c.Form == Stack {
-		tops = stacked(all.y)
-		_, high, _ = bounds(tops...)
+		_, high, _ = bounds(stacked(all.y)...)
 	}
 	for i, s := range c.Series {
 		for k, spread := range s.Spread {
@@ -244,7 +242,7 @@ func (c *Chart) draw(id string, points int) drawn {
 	d.Grid = grid.String()
 
 	shown := all.thin(points)
-	tops = shown.y
+	tops := shown.y
 	if c.Form == Stack {
 		tops = stacked(shown.y)
 	}
