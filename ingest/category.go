@@ -62,10 +62,10 @@ func (c *Category) LeaveRare(least int) { c.rare = int32(least) }
 // MiB.
 const countedValues = 1 << 18
 
-// KeepMost makes Settle keep the most frequent values only, up to keep; of equally frequent ones
-// those whose text is less. Any number of values may be learnt. Counts are exact up to
-// countedValues different ones. Beyond that, each count may lack twice the share 1/countedValues of
-// all values, as in Misra and Gries, "Finding Repeated Elements".
+// KeepMost makes Settle keep only the keep most frequent values. Of equally frequent values it
+// keeps the first by text. Any number of values may be learnt. Counts are exact up to countedValues
+// different values. Beyond, a count may be too low by 2/countedValues of all values, as in Misra
+// and Gries, "Finding Repeated Elements".
 func (c *Category) KeepMost(keep int) { c.keep, c.most = keep, countedValues }
 
 // Pruned reports whether KeepMost had more values to count than it can.
@@ -180,8 +180,8 @@ func (c *Category) Learn(t Token) {
 	}
 }
 
-// prune makes room for other values. It lowers all counts by the median, and drops the values that
-// have none left.
+// prune makes room for other values. It lowers all counts by the median, and drops values whose
+// count is then 0.
 func (c *Category) prune() {
 	counts := slices.Sorted(maps.Values(c.ids))
 	less := counts[len(counts)/2]

@@ -34,7 +34,8 @@ type Scaling struct {
 }
 
 // Share returns the share of the learnt numbers below x. Between two knots it is linear, from
-// Through of the one to Below of the other; beyond the outermost knots it is theirs.
+// Through of the lower knot to Below of the higher one. Beyond the outermost knots, it is the share
+// at the nearest knot.
 func (s *Scaling) Share(x float64) float64 {
 	i, found := slices.BinarySearch(s.Knots, x)
 	if last := len(s.Knots) - 1; i > last {
@@ -47,7 +48,7 @@ func (s *Scaling) Share(x float64) float64 {
 	return s.Through[i-1] + float64(part*(s.Below[i]-s.Through[i-1])) // not fused, so that all machines round alike
 }
 
-// Equal reports whether both scale numbers alike.
+// Equal reports whether both scale numbers in the same way.
 func (s *Scaling) Equal(o *Scaling) bool {
 	return s.Offset == o.Offset && s.Divisor == o.Divisor &&
 		slices.Equal(s.Knots, o.Knots) && slices.Equal(s.Below, o.Below) && slices.Equal(s.Through, o.Through)
@@ -55,7 +56,7 @@ func (s *Scaling) Equal(o *Scaling) bool {
 
 func (s *Scaling) size() int64 { return int64(128 + 36*3*len(s.Knots)) }
 
-// validate checks what rule learnt.
+// validate checks the values that a rule learnt.
 func (s *Scaling) validate(rule string) error {
 	finite := func(x float64) bool { return x-x == 0 }
 	ranked, n := rule == ScaleRank || rule == ScaleQuantile, len(s.Knots)

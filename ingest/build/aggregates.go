@@ -14,23 +14,23 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Aggregates. Columns of counts, sums and means of a node's edges stand behind the columns of its
-// first table, so that a network sees how many neighbours a node has: it takes the mean of their
-// rows, which hides the number. They come from the stored edges, without the held-out ones.
+// Aggregates are columns of counts, sums and means of a node's edges, behind the columns of its
+// first table. A network takes the mean of neighbour rows, which hides their number; the columns
+// show it. They are computed from the stored edges, without the held-out ones.
 //
 //	count   log(1 + edges)
 //	sum     ±log(1 + |Σ values|) of a column of the edges
 //	mean    ±log(1 + |Σ values / edges|); 0 without edges
 //
-// The logarithms keep every column within float16, and the few large nodes near the others.
+// The logarithms keep every column within float16, and keep the few large nodes near the others.
 //
-// Rows of a table are written in stored order, and aggregates are computed for a part of them at a
-// time. Edges are stored by destination. So a part of the destinations is a range of edges. To
-// aggregate over the destinations of edges, all edges are read once for each part, unless the
-// dataset has the reverse relation, which has them by source. A sum meets its values in one order,
-// in parts of any size.
+// Rows of a table are written in stored order, and aggregates are computed for a part of the nodes
+// at a time. Edges are stored by destination, so the in-edges of a part are one range. For
+// out-edges, all edges are read once for each part, unless the dataset has the reverse relation,
+// which is stored by source. The order in which a sum adds its values does not depend on the size
+// of the parts.
 
-// aggregate is one column.
+// aggregate is one column that is computed from edges.
 type aggregate struct {
 	kind     string // count, sum or mean
 	relation int    // of the source's
@@ -48,7 +48,7 @@ const (
 
 const aggregateForm = "count:RELATION, sum:RELATION.COLUMN or mean:RELATION.COLUMN, and then :in or :out for one direction"
 
-// name is the name of the column, which parseAggregate reads.
+// name returns the name of the column, which parseAggregate reads.
 func (b *builder) nameOf(a aggregate) string {
 	r := &b.schema.Relations[a.relation]
 	of, same := r.Name, 0
@@ -75,8 +75,8 @@ func (b *builder) nameOf(a aggregate) string {
 // leadsBothWays reports whether the edges of a relation get their reverses.
 func (b *builder) leadsBothWays(r ingest.Relation) bool { return b.Undirected && r.Src == r.Dst }
 
-// parseAggregate returns the columns that a text asks for, of a node type. None is an error, except
-// for all relations.
+// parseAggregate returns the columns that a text asks for, for a node type. If the text asks for no
+// column, that is an error, except for all relations.
 func (b *builder) parseAggregate(nodeType, text string) (found []aggregate, err error) {
 	fail := func(format string, args ...any) ([]aggregate, error) {
 		return nil, fmt.Errorf("node type %s: %s: %s", nodeType, text, fmt.Sprintf(format, args...))
@@ -137,8 +137,8 @@ func (b *builder) parseAggregate(nodeType, text string) (found []aggregate, err 
 	return found, nil
 }
 
-// chooseAggregates finds the aggregates of each node type: as the dataset to follow has them, or as
-// Options.Counts and the source ask.
+// chooseAggregates sets the aggregates of each node type: the columns of the dataset to follow, or
+// else those that Options.Counts and the source ask for.
 func (b *builder) chooseAggregates() error {
 	b.aggregates = map[string][]aggregate{}
 	asked, err := b.askedAggregates()
@@ -274,7 +274,7 @@ func (b *builder) makeAggregatesOf(ctx context.Context, t ingest.Table) error {
 	return w.close()
 }
 
-// slot is a number of each node that columns are computed from.
+// slot holds a number of each node, from which columns are computed.
 type slot struct {
 	aggregate           // a count or a sum
 	numbers   []float64 // of the nodes of the part
@@ -287,7 +287,7 @@ type aggregator struct {
 	slots   []slot
 	edges   []aggregatedEdges
 	nodes   int64 // of the type
-	most    int64 // nodes of a part
+	most    int64 // the largest number of nodes in a part
 	lo, hi  int64 // the part
 	row     []float32
 	out     []byte

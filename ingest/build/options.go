@@ -90,12 +90,12 @@ type Options struct {
 	// Features made instead of read, or for node types that have none: "degree", "random:D",
 	// "fastrp:D", "mean" or "none"; see [Build]. Default: the source's own.
 	Features string
-	// Counts asks for columns with the number of a node's edges, by relation and direction, at the
-	// end of its first table: "all" for types with features, "none", or names of types, separated
-	// by commas. Default: as the source asks.
+	// Counts asks for columns with the number of a node's edges, by relation and direction, behind
+	// the columns of its first table. It is "all", for types with features, "none", or names of
+	// types, separated by commas. Default: what the source asks for.
 	Counts string
-	// LikeAggregates has the names of such columns by node type, in the dataset to follow. It goes
-	// before Counts. Default nil: none is followed.
+	// LikeAggregates has the names of such columns in the dataset to follow, by node type. It
+	// overrides Counts. Default nil: no dataset is followed.
 	LikeAggregates map[string][]string
 	// AllowLeak names columns of features that may tell the label: see [Build]. Default none.
 	AllowLeak []string

@@ -15,7 +15,7 @@ import (
 	"github.com/gnnstore/gnnstore/store/setting"
 )
 
-// dates describes how a column of dates becomes numbers.
+// dates turns a column of dates into numbers.
 type dates struct {
 	parts     []string      // some of store.DateParts, in order
 	unit      lines.Unit    // of integers, as counts since 1970; 0: there are none
@@ -83,7 +83,7 @@ func (d *dates) scalable(dst []float64, t lines.Instant) []float64 {
 	return dst
 }
 
-// settle makes years to the reference of the ages that a scaler has learnt.
+// settle turns the ages that a scaler has learnt into years until the reference.
 func (d *dates) settle(s *scaler) {
 	if !s.learns() {
 		return
@@ -176,7 +176,7 @@ func (d *dates) read(v *value, kept *lines.Dates) (t lines.Instant, err error) {
 	return t, nil
 }
 
-// dates reads which columns are dates, the parts of them, and the times that ages are counted to.
+// dates reads the columns that are dates, their parts, and the times to which ages are counted.
 func (d *document) dates(o *object, taken map[string]*feature) {
 	if n := o.keys["dates"]; n != nil {
 		if n.Kind != yaml.MappingNode {
@@ -218,7 +218,7 @@ func (d *document) dateParts(column word, n *yaml.Node) (parts []string) {
 	return parts
 }
 
-// references reads the times that ages are counted to.
+// references reads the time to which the ages of each column are counted.
 func (d *document) references(n *yaml.Node, taken map[string]*feature) {
 	if n.Kind != yaml.MappingNode {
 		d.errorf(n.Line, "reference: want the date that the ages of each column are counted to, as in {signup: 2024-12-31}")

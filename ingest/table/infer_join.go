@@ -138,7 +138,7 @@ func (c *guessed) looksLike(other *guessed) bool {
 	return true
 }
 
-// shapeOf replaces each run of digits in a text by one 0.
+// shapeOf returns a text with one 0 in place of each run of digits.
 func shapeOf(text string) string {
 	var b strings.Builder
 	for i, r := range text {

@@ -204,7 +204,7 @@ func (f *feature) notNumeric(there string) error {
 	return nil
 }
 
-// followHash makes the column be hashed as in c.
+// followHash hashes the column as in c.
 func (f *feature) followHash(c *store.Encoding) error {
 	hashed := f.hashed
 	f.hashed = 0

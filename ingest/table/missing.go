@@ -129,8 +129,9 @@ func isMissing(v *value) bool {
 	return false
 }
 
-// stand appends what stands for missing numbers. A mean, and a 0 of numbers, are scaled as other
-// numbers. A 0 beside an indicator is not, and nor is a 0 of a date.
+// stand appends the numbers that stand for missing ones. A mean, or a 0 in place of a number, is
+// scaled as other numbers are. A 0 beside an indicator is not scaled, and neither is a 0 in place
+// of a date.
 func (f *feature) stand(row []float32) ([]float32, error) {
 	scaled := f.scaler != nil && f.dates == nil
 	switch {

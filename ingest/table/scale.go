@@ -74,9 +74,9 @@ func (s *scaler) learn(numbers []float64) {
 	}
 }
 
-// settle makes the rule of what was learnt, and reports whether there was anything. A number that
-// is the same in all rows becomes 0 by standard and minmax: it is divided by 1, as scikit-learn
-// does.
+// settle computes the rule from the learnt numbers. It reports whether any were learnt. Standard
+// and minmax turn a number that is the same in all rows into 0: they divide it by 1, as
+// scikit-learn does.
 func (s *scaler) settle() bool {
 	if !s.learns() {
 		return true
@@ -104,8 +104,8 @@ func (s *scaler) settle() bool {
 	return s.cells > 0
 }
 
-// extremeQuantile is the largest quantile of the normal distribution that a number becomes: where a
-// share of 10^-7 is beyond it, as in scikit-learn.
+// extremeQuantile is the largest quantile of the normal distribution that a number can become. A
+// share of 10^-7 lies beyond it, as in scikit-learn.
 const extremeQuantile = 5.199337582605575
 
 // scale returns the i-th number of a cell as it is stored.
@@ -122,7 +122,7 @@ func (s *scaler) scale(i int, x float64) float64 {
 	return (x - s.learnt[i].Offset) / s.learnt[i].Divisor
 }
 
-// affine makes (x+plus)/per of each x that was learnt as the i-th number.
+// affine applies (x+plus)/per to the values that were learnt for the i-th number.
 func (s *scaler) affine(i int, plus, per float64) {
 	of := &s.learnt[i]
 	for k := range of.Knots {
@@ -140,7 +140,7 @@ func (s *scaler) affine(i int, plus, per float64) {
 // KiB in the encodings of a dataset, which have room for 32 MiB, and 256 KiB while it is learnt.
 const maxRanked = 200
 
-// checkRanked refuses more ranks and quantiles than a dataset may keep.
+// checkRanked returns an error if a dataset cannot keep so many ranks and quantiles.
 func (e *entry) checkRanked(tables []matrix) error {
 	n := 0
 	for _, t := range tables {
@@ -222,7 +222,8 @@ func (d *document) learnFrom(o *object, e *nodes) {
 	}
 }
 
-// nearest asks in a message whether a word of some was meant. It returns "" if none is near.
+// nearest returns "did you mean X? " for the word of words that is nearest to text, or "" if none
+// is near.
 func nearest(text string, words []string) string {
 	if near := setting.Nearest(text, words); near != "" {
 		return fmt.Sprintf("did you mean %s? ", near)
@@ -230,7 +231,7 @@ func nearest(text string, words []string) string {
 	return ""
 }
 
-// constants notes the columns whose scaled numbers are all equal.
+// constants returns a note for each column with a scaled number that is the same in all rows.
 func constants(tables []matrix) (notes []string) {
 	for _, t := range tables {
 		for _, f := range t.features {

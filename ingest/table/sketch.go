@@ -71,7 +71,7 @@ type weighted struct {
 	count int64
 }
 
-// distinct returns the numbers in ascending order, each once.
+// distinct returns the different numbers in ascending order.
 func (s *sketch) distinct() (all []weighted) {
 	for x, n := range s.counts {
 		all = append(all, weighted{x, n})
