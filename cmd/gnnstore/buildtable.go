@@ -63,7 +63,7 @@ func buildRows[T any](at func(*T) *buildOptions) setting.Table[T] {
 			Help: "features to make for node types without features, or for all: degree, random:D, fastrp:D, mean (of in-neighbours' rows), none"},
 		{Key: "counts",
 			In:   func(o *T) value { return setting.Word(&at(o).Counts) },
-			Help: "columns with the number of a node's edges, by relation and direction, behind its own: all (types with features), none, or TYPE,TYPE (default as a schema says)"},
+			Help: "add columns with the number of a node's edges, by relation and direction: all (types with features), none, or TYPE,TYPE (default as a schema asks)"},
 		{Key: "normalize",
 			In:   func(o *T) value { return setting.Word(&at(o).Normalize) },
 			Help: "none, or row: divide each row of features by the sum of its magnitudes"},

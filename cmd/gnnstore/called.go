@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// called returns the words that the user called this program by. Commands that the program proposes
-// begin with them, so that they can be copied.
+// called returns the words by which the user called this program. Commands that the program
+// proposes begin with these words, so that they can be copied.
 var called = sync.OnceValue(func() string {
 	file, err := os.Executable()
 	if err != nil {
@@ -18,7 +18,7 @@ var called = sync.OnceValue(func() string {
 	return calledAs(os.Args[0], file)
 })
 
-// built matches where go run leaves what it has built: in the build cache, or in a temporary
+// built matches the path of a program that go run has built, in the build cache or in a temporary
 // folder.
 var built = regexp.MustCompile(`/[0-9a-f]{64}-d/|/go-build[0-9]*/`)
 

@@ -14,8 +14,8 @@ import (
 // streamMeasured is the output of eval for a run on a stream. Its JSON keys are stable.
 type streamMeasured struct {
 	used
-	// Metric is the run's for events, and for labels AP of two classes and accuracy of more. Valid
-	// and Test are the figures of Stream or Labels by it.
+	// Metric is the run's metric for events. For labels it is AP with two classes and accuracy with
+	// more. Valid and Test are the figures of Stream or Labels by Metric.
 	Metric metric.Kind `json:"metric"`
 	Valid  *float64    `json:"valid"`
 	Test   *float64    `json:"test"`

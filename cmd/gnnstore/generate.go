@@ -115,7 +115,7 @@ var generateTable = slices.Concat(setting.Table[generateOptions]{
 		Help: "share of nodes to test on"},
 	{Key: "leak",
 		In:   func(o *generateOptions) setting.Value { return setting.Bool(&o.graph.Leak) },
-		Help: "of kind churn: a column that tells the label, which ingest refuses"},
+		Help: "churn: add a column that gives the label away, which ingest refuses"},
 	{Key: "seed", Usual: true,
 		In:   func(o *generateOptions) setting.Value { return setting.Uint(&o.Seed) },
 		Help: "seed of the graph"},
@@ -135,7 +135,7 @@ var makesDataset = &setting.Audience[generateOptions]{
 	Has: func(o *generateOptions) bool { return !o.raw && !generate.Tables(o.kind) },
 	Why: func(o *generateOptions) string {
 		if generate.Tables(o.kind) {
-			return "it is for datasets, and kind " + o.kind + " is tables; say it to gnnstore ingest table"
+			return "it is for datasets, and kind " + o.kind + " is tables; give it to gnnstore ingest table"
 		}
 		return "it is for datasets, and {raw} writes raw files"
 	},

@@ -50,7 +50,7 @@ type seedGroup struct {
 	Options map[string]string `json:"options"` // as in listedRun, without seed
 	Runs    []string          `json:"runs"`
 	Seeds   []uint64          `json:"seeds"`
-	Failed  int               `json:"failed"` // runs by further seeds that failed
+	Failed  int               `json:"failed"` // seeds that failed, and are not among Seeds
 	Valid   *metric.Spread    `json:"valid,omitempty"`
 	Test    *metric.Spread    `json:"test,omitempty"`
 

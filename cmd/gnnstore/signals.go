@@ -53,7 +53,7 @@ func endings() []os.Signal {
 	return list
 }
 
-// stoppedError is the end of a command of several runs that a signal interrupted in one of them.
+// stoppedError is the error of a command of several runs that a signal interrupted.
 type stoppedError struct {
 	text  string
 	cause error

@@ -275,8 +275,8 @@ func (t *trainer) testBest(ctx context.Context) (failed error) {
 	return nil
 }
 
-// rankedWithin returns the shares of links that the last measurement ranked among the first ones;
-// nil: none.
+// rankedWithin returns the shares of links that the last measurement ranked among the first, as in
+// run.LinksOf; nil if there are none.
 func (c *core) rankedWithin() map[string]float64 {
 	if links, ok := c.task.(*tasks.Links); ok {
 		return links.RankedWithin()

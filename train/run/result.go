@@ -174,8 +174,9 @@ type LinksOf struct {
 	Decoder       string `json:"decoder"`
 	Negatives     string `json:"negatives"`
 	EvalNegatives string `json:"eval_negatives"`
-	// RankedWithin has, by 1, 3 and 10, the share of test links that are ranked among so many first
-	// ones of their candidates; absent if the metric is none of ranks.
+	// RankedWithin has the share of test links that rank first, among the first 3 and among the
+	// first 10 of their candidates, under the keys 1, 3 and 10. It is absent if the metric does not
+	// use ranks.
 	RankedWithin map[string]float64 `json:"ranked_within,omitempty"`
 }
 

@@ -409,7 +409,7 @@ var Table = setting.Table[Options]{
 	{Key: "eval_test", Free: anyTime,
 		In: func(o *Options) value { return setting.Word(&o.EvalTest, TestBest, TestEpoch, TestNone) },
 		Help: "when the test part is measured: at the end with the best weights (best), at every evaluation (epoch), or not at all (none); " +
-			"a run that ended without it may be resumed to be tested"},
+			"resume a run without it to test it later"},
 	{Key: "eval_nodes",
 		In:   func(o *Options) value { return setting.Int(&o.EvalNodes).AtLeast(1) },
 		Help: "nodes a part in sampled evaluation"},
