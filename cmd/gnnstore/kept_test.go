@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,5 +33,9 @@ func TestKeptRun(t *testing.T) {
 	want, err := os.ReadFile(at("classes.csv"))
 	require.NoError(t, err)
 	require.Equal(t, string(want), string(again))
-	require.Contains(t, do("train", at("graph.gnn"), "--run", at("run"), "--resume", "--epochs", "22"), "epoch 22/22")
+	resume := []string{"train", at("graph.gnn"), "--run", at("run"), "--resume", "--epochs", "22"}
+	if code, _, stderr := gnnstore(t, resume...); code != 0 && strings.Contains(stderr, "does not run here") {
+		t.Skip("no such CPU feature, so the run cannot go on: " + stderr)
+	}
+	require.Contains(t, do(resume...), "epoch 22/22") // which now prints the result again
 }

@@ -72,7 +72,7 @@ func (e *evaluation) open(k *Links) (err error) {
 		case (given(e.held[0]) || e.held[0].Len() == 0) && (given(e.held[1]) || e.held[1].Len() == 0) && e.held[0].Len()+e.held[1].Len() > 0:
 			k.links.EvalNegatives = Given
 		case isHits || k.kind == metric.MRR:
-			k.links.EvalNegatives = Uniform + ":1000"
+			k.links.EvalNegatives = fmt.Sprintf("%s:%d", Uniform, k.fewRanked())
 			if valid, test := k.data.Links.Held(); e.bounded && max(valid, test) > rankedEdges {
 				k.links.EvalEdges = cmp.Or(k.links.EvalEdges, rankedEdges)
 			}
@@ -97,6 +97,23 @@ const (
 	// among 1,000 nodes. The standard error of an MRR of 10,000 links is below half a point.
 	rankedEdges = 10_000
 )
+
+// fewRanked returns the number of nodes among which a link is ranked by default. It is 1,000, or
+// fewer by the default metric of a small graph, whose nodes would be drawn again and again.
+func (k *Links) fewRanked() int {
+	n := 1000
+	if !k.evaluation.bounded {
+		return n
+	}
+	for _, isDst := range corrupted(k.links.Corrupt) {
+		t := k.relation.Src
+		if isDst {
+			t = k.relation.Dst
+		}
+		n = min(n, k.data.Types[t].Nodes-1)
+	}
+	return max(n, 1)
+}
 
 // allRows returns the bytes of the rows of all nodes.
 func (k *Links) allRows() (n int64) {
