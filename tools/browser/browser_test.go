@@ -226,6 +226,7 @@ func gnnstore(t *testing.T, args ...string) *exec.Cmd {
 
 var binary = func() func(t *testing.T) string {
 	path := os.Getenv("GNNSTORE_BINARY")
+	root, _ := filepath.Abs(filepath.Join("..", "..")) // before tests change the directory
 	return func(t *testing.T) string {
 		t.Helper()
 		if path == "" {
@@ -233,7 +234,7 @@ var binary = func() func(t *testing.T) string {
 			require.NoError(t, err)
 			path = filepath.Join(dir, "gnnstore")
 			build := exec.Command("go", "build", "-o", path, "./cmd/gnnstore")
-			build.Dir, build.Env = filepath.Join("..", ".."), append(os.Environ(), "CGO_ENABLED=0")
+			build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 			out, err := build.CombinedOutput()
 			require.NoError(t, err, string(out))
 		}
