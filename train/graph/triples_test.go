@@ -48,6 +48,7 @@ func clock(nodes int, places ...int) storetest.TypedSpec {
 
 func tripleOptions() run.Options {
 	o := linkOptions()
+	o.Metric = "" // the default, MRR
 	o.Layers, o.Fanouts, o.Inputs = 0, nil, map[string]string{"hour": "embed:16"}
 	o.Decoder, o.Negatives, o.Corrupt, o.Epochs, o.LR, o.Batch, o.EvalEvery = model.ComplEx, "all", "both", 60, 0.05, 64, 20
 	return o
