@@ -108,12 +108,13 @@ type Encoding struct {
 	Filled     int64     `json:"filled,omitempty"`
 	Means      []float32 `json:"means,omitempty"`
 	Categories []string  `json:"categories,omitempty"` // all, in the order of their numbers
-	// Scale names the rule by which numbers were scaled; empty: they were not. Scalings has what
-	// the rule learnt, for each number of a cell, or each year and age of a date. Means are not
+	// Scale names the rule that scaled the numbers; empty: they are not scaled. The rule learnt
+	// Scalings: one for each number of a cell, or for each year and age of a date. Means are not
 	// scaled.
 	Scale    string    `json:"scale,omitempty"`
 	Scalings []Scaling `json:"scalings,omitempty"`
-	// Parts are what a date became, in order. Reference is the time that ages are counted to.
+	// Parts lists the numbers that a date has become, such as "year" and "age", in their order. An
+	// age is the time from the date to Reference.
 	Parts     []string `json:"parts,omitempty"`
 	Reference string   `json:"reference,omitempty"`
 	// Unknown is the rule for categories that are not listed; empty: they are refused.

@@ -40,7 +40,7 @@ type tab struct {
 	requests []string
 }
 
-// open starts a browser, or skips the test if there is none.
+// open starts a browser.
 func open(t *testing.T) *tab {
 	t.Helper()
 	path := ""
@@ -49,9 +49,7 @@ func open(t *testing.T) *tab {
 			path = found
 		}
 	}
-	if path == "" {
-		t.Skip("no tool: none of " + strings.Join(browsers, ", ") + " is installed")
-	}
+	require.NotEmpty(t, path, "install one of "+strings.Join(browsers, ", "))
 	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
 		chromedp.WSURLReadTimeout(time.Minute))
 	if os.Geteuid() == 0 {
