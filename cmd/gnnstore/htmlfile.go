@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/gnnstore/gnnstore/ingest/export"
+	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/page"
 )
 
@@ -44,32 +44,13 @@ func writeHTML(path string, d *page.Document) (err error) {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*.tmp")
+	lock, err := export.Claim(vfs.Default, path)
 	if err != nil {
-		return fmt.Errorf("--html %s: %w", path, err)
+		return fmt.Errorf("--html %w", err)
 	}
-	defer func() {
-		os.Remove(f.Name()) // the page has its own name by now, or is not wanted
-		if err != nil {
-			err = fmt.Errorf("--html %s: %w", path, err)
-		}
-	}()
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+	defer func() { err = errors.Join(err, lock.Release()) }()
+	if err := checkHTML(path); err != nil { // another command may have written it meanwhile
 		return err
 	}
-	switch err := os.Link(f.Name(), path); { // unlike Rename it replaces nothing
-	case errors.Is(err, fs.ErrExist):
-		return errors.New("it exists already; choose another name, or remove it")
-	case err != nil: // a file system without hard links
-		if err := os.Rename(f.Name(), path); err != nil {
-			return err
-		}
-	}
-	parent, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(parent.Sync(), parent.Close())
+	return checkpoint.WriteFile(vfs.Default, path, text)
 }

@@ -216,7 +216,7 @@ func (w *rowWriter) open(out string) error {
 		return err
 	}
 	var err error
-	if w.lock, err = claim(w.FS, paths[len(paths)-1]); err != nil {
+	if w.lock, err = Claim(w.FS, paths[len(paths)-1]); err != nil {
 		return err
 	}
 	for _, path := range paths { // who held it may have finished meanwhile
@@ -254,9 +254,9 @@ func MayWrite(on vfs.FS, path string, force bool) error {
 	return nil
 }
 
-// claim keeps others from writing a file until it is released, or this process ends. What one that
-// has ended left under a temporary name is written over.
-func claim(on vfs.FS, path string) (*store.Lock, error) {
+// Claim keeps other processes that call it from writing a file, until the lock is released or this
+// process ends. The holder may write over what an ended process left under a temporary name.
+func Claim(on vfs.FS, path string) (*store.Lock, error) {
 	l, err := store.TakeLock(on, path+".lock")
 	if errors.Is(err, store.ErrLocked) {
 		return nil, fmt.Errorf("%s: somebody else is writing it; wait for the end of that, or choose another name", path)

@@ -25,7 +25,7 @@ func WriteSubmission(dir, mode string, classes []int16, force bool) (_ *RowsRepo
 	if err := fsys.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
-	lock, err := claim(fsys, path)
+	lock, err := Claim(fsys, path)
 	if err != nil {
 		return nil, err
 	}
