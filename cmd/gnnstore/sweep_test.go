@@ -45,20 +45,16 @@ func TestSweep(t *testing.T) {
 	require.Len(t, want.Settings, 5)
 	require.Equal(t, 3, want.Settings[0].Rung)
 
-	for delay := 200 * time.Millisecond; ; delay *= 2 {
+	for _, trial := range []string{"trial-1-seed-1", "trial-3-seed-2", "trial-5-seed-2"} {
 		cmd, _ := process(t, "", "sweep", "-f", "grid.yaml", "--run", "killed", "--resume")
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }()
-		select {
-		case err := <-ended:
-			require.NoError(t, err)
-		case <-time.After(delay):
-			require.NoError(t, cmd.Process.Signal(syscall.SIGKILL))
-			<-ended
-			continue
-		}
-		break
+		require.Eventually(t, func() bool {
+			_, err := os.Stat(filepath.Join("killed", trial, "run.json"))
+			return err == nil
+		}, time.Minute, time.Millisecond, "%s begins", trial)
+		require.NoError(t, cmd.Process.Signal(syscall.SIGKILL))
+		require.ErrorContains(t, cmd.Wait(), "killed", "it was at work")
 	}
+	do(0, "sweep", "-f", "grid.yaml", "--run", "killed", "--resume")
 	before, err := os.Stat("killed/trial-1-seed-1/result.json")
 	require.NoError(t, err)
 	out, _ = do(0, "sweep", "-f", "grid.yaml", "--run", "killed", "--resume", "--json")

@@ -606,8 +606,12 @@ func (e *entry) find(path string, titles []string, columns []column) ([]int, err
 			}
 		}
 		if at < 0 {
-			return nil, fmt.Errorf("%s: line %d: %s: there is no column %q in %s; there are %s",
-				e.schema, c.line, c.key, lines.ClipText(c.text), path, lines.List(titles))
+			there := "; no column was found in it, so look whether it has another format"
+			if len(titles) > 0 {
+				there = "; there are " + lines.List(titles)
+			}
+			return nil, fmt.Errorf("%s: line %d: %s: there is no column %q in %s%s",
+				e.schema, c.line, c.key, lines.ClipText(c.text), path, there)
 		}
 		if slices.Contains(titles[at+1:], c.text) {
 			return nil, fmt.Errorf("%s: line %d: %s: two columns of %s are called %q; name one by its number, from 1 to %d",
