@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -398,17 +399,8 @@ func printInspection(w io.Writer, in inspection) {
 	}
 	printReach(w, in.Training)
 	line("source", "%s by %s", in.Provenance.Source, in.Provenance.Tool)
-	for _, m := range []map[string]string{in.Provenance.Options, counts(in.Provenance.Counts)} {
-		var keys []string
-		for k := range m {
-			if m[k] != "" {
-				keys = append(keys, k)
-			}
-		}
-		slices.Sort(keys)
-		for _, k := range keys {
-			line("", "%s %s", k, m[k])
-		}
+	for _, p := range in.made() {
+		line("", "%s %s", p[0], p[1])
 	}
 	for _, n := range in.Provenance.Notes {
 		line("note", "%s", n)
@@ -481,6 +473,19 @@ func columnText(c store.Encoding) string {
 		text += ", missing by " + c.Missing
 	}
 	return text
+}
+
+// made returns the options that the dataset was made with and the counts of its source, each with
+// its value as text. Options without a value are left out.
+func (in *inspection) made() (pairs [][2]string) {
+	for _, m := range []map[string]string{in.Provenance.Options, counts(in.Provenance.Counts)} {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			if m[k] != "" {
+				pairs = append(pairs, [2]string{k, m[k]})
+			}
+		}
+	}
+	return pairs
 }
 
 func counts(m map[string]int64) map[string]string {

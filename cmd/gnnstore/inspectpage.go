@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/x448/float16"
@@ -356,17 +355,8 @@ func sourceSection(in inspection) page.Section {
 	}
 	t := page.Table{Title: "Source", Head: page.Columns("what", "value")}
 	t.Rows = append(t.Rows, page.Cells("read from", in.Provenance.Source), page.Cells("by", in.Provenance.Tool), page.Cells("seal", in.Seal))
-	for _, m := range []map[string]string{in.Provenance.Options, counts(in.Provenance.Counts)} {
-		var keys []string
-		for k := range m {
-			if m[k] != "" {
-				keys = append(keys, k)
-			}
-		}
-		slices.Sort(keys)
-		for _, k := range keys {
-			t.Rows = append(t.Rows, page.Cells(k, m[k]))
-		}
+	for _, p := range in.made() {
+		t.Rows = append(t.Rows, page.Cells(p[0], p[1]))
 	}
 	s.Tables = append(s.Tables, t)
 	return s

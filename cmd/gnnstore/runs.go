@@ -175,9 +175,7 @@ func readListed(path string) *listedRun {
 	l.kind, l.Metric, l.all, l.seed = r.Metric, string(r.Metric), &r.Options, r.Seed
 	l.Epochs, l.Best, l.Valid, l.Test = len(r.Epochs), r.Best.Epoch, r.Best.ValidAcc, r.Best.TestAcc
 	l.PeakRSS, l.Params = r.PeakRSSBytes, r.ParamsXXH3
-	for _, e := range r.Epochs {
-		l.Seconds += e.Seconds
-	}
+	l.Seconds = r.EpochSeconds()
 	return l
 }
 

@@ -54,15 +54,12 @@ func summaryOf(runs []*run.Result, names []string) page.Section {
 		}
 	}
 	for i, r := range runs {
-		total, bestEpoch := 0.0, "–"
-		for _, e := range r.Epochs {
-			total += e.Seconds
-		}
+		bestEpoch := "–"
 		if r.Best.Epoch > 0 {
 			bestEpoch = fmt.Sprint(r.Best.Epoch)
 		}
 		row := page.Cells(names[i], r.Status, whole(len(r.Epochs)), bestEpoch, nameOf(r.Metric),
-			measureOf(r.Metric, r.Best.ValidAcc), measureOf(r.Metric, r.Best.TestAcc), duration(total),
+			measureOf(r.Metric, r.Best.ValidAcc), measureOf(r.Metric, r.Best.TestAcc), duration(r.EpochSeconds()),
 			size(r.Disk.BytesRead), size(r.PeakRSSBytes))
 		if i < MostDrawn {
 			row[0].Series = i + 1

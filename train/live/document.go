@@ -153,10 +153,7 @@ func factsOf(r *run.Result) (facts []page.Fact) {
 		add("Loss", page.Number.Text(r.Epochs[last].Loss), fmt.Sprintf("of epoch %d", r.Epochs[last].Epoch))
 	}
 	if last >= 0 {
-		total := 0.0
-		for _, e := range r.Epochs {
-			total += e.Seconds
-		}
+		total := r.EpochSeconds()
 		add("Training time", duration(total), page.Seconds.Text(total/float64(last+1))+" an epoch")
 	}
 	if r.InputRows > 0 {

@@ -111,6 +111,14 @@ func (r *Result) setEpochs(epochs []Epoch) {
 	}
 }
 
+// EpochSeconds returns the time of training of all epochs, without evaluation.
+func (r *Result) EpochSeconds() (total float64) {
+	for _, e := range r.Epochs {
+		total += e.Seconds
+	}
+	return total
+}
+
 // Epoch is one pass over the training seeds. TrainAcc, ValidAcc and TestAcc have two keys each:
 // train, valid and test, and the same with Metric.Key at their end, such as train_acc, valid_acc
 // and test_acc where Metric is accuracy, and train_auc, valid_auc and test_auc where it is ROC-AUC.

@@ -90,12 +90,21 @@ func (g *Grid) Take(l setting.Line) error {
 		}
 		return err
 	}
-	near := ""
-	if word := setting.Nearest(strings.ReplaceAll(l.Name, "_", "-"), slices.Concat(b.FlagNames(), ownKeys)); word != "" {
-		near = fmt.Sprintf("; did you mean %s?", word)
-	}
-	return fmt.Errorf("a sweep has no such option; gnnstore help options lists them%s", near)
+	return fmt.Errorf("a sweep has no such option; gnnstore help options lists them%s",
+		didYouMean(strings.ReplaceAll(l.Name, "_", "-"), slices.Concat(b.FlagNames(), ownKeys)))
 }
+
+// didYouMean returns the end of a message that names the known word nearest to an unknown one, or
+// "" if none is near.
+func didYouMean(word string, known []string) string {
+	if near := setting.Nearest(word, known); near != "" {
+		return fmt.Sprintf("; did you mean %s?", near)
+	}
+	return ""
+}
+
+// errTestOfSome refuses options that would measure the test part of other settings.
+var errTestOfSome = errors.New("a sweep measures the test part for the setting that it chose, and for no other; leave it out")
 
 func (g *Grid) setOwn(key, text string) (err error) {
 	number := func(least, most int) (n int) {
@@ -183,7 +192,7 @@ func (g *Grid) fix(c setting.Choice) (err error) {
 			return err
 		}
 	case "eval_test":
-		return errors.New("a sweep measures the test part for the setting that it chose, and for no other; leave it out")
+		return errTestOfSome
 	}
 	g.Fixed = append(g.Fixed, c)
 	return nil
@@ -226,11 +235,7 @@ func (g *Grid) Vary(text string) error {
 	case !ok:
 		return errors.New("write NAME=VALUE,VALUE")
 	case !inTable:
-		near := ""
-		if word := setting.Nearest(name, b.FlagNames()); word != "" {
-			near = fmt.Sprintf("; did you mean %s?", word)
-		}
-		return fmt.Errorf("%.60s is no option of runs%s", name, near)
+		return fmt.Errorf("%.60s is no option of runs%s", name, didYouMean(name, b.FlagNames()))
 	}
 	if values = strings.TrimSpace(values); strings.HasPrefix(values, "{") || strings.HasPrefix(values, "[") {
 		lines, err := setting.ReadLines("vary", []byte(flag+": "+values))
@@ -329,7 +334,7 @@ func mayVary(key string) error {
 	case key == "seed":
 		return errors.New("seeds: K trains each setting by K seeds, from seed on; leave the list out")
 	case key == "eval_test":
-		return errors.New("a sweep measures the test part for the setting that it chose, and for no other; leave it out")
+		return errTestOfSome
 	case slices.Contains(measureKeys, key):
 		return errors.New("it decides what is measured, so settings with other values cannot be compared; give it one value")
 	case row.Free != nil && row.Free(&o) && !slices.Contains([]string{"epochs", "init", "init_rows"}, key):
