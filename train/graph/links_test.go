@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"testing"
@@ -39,6 +40,7 @@ func TestRankedLinks(t *testing.T) {
 		dir, r := runIn(t, ds, o)
 		require.Equal(t, want, r.Metric, negatives)
 		require.Equal(t, want, r.Options.Metric)
+		require.Equal(t, cmp.Or(negatives, "uniform:299"), r.Links.EvalNegatives, "each other node about once")
 		within := r.Links.RankedWithin
 		if want != metric.MRR {
 			require.Nil(t, within)

@@ -196,7 +196,7 @@ var Table = setting.Table[Options]{
 		In: func(o *Options) value { return setting.Word(&o.EvalNegatives) },
 		Help: "link: how evaluation draws negatives: pairs:N, for each link N pairs that are not edges; uniform:N, nodes that replace its end; " +
 			"given, those of the dataset; or all, every node that makes no other link (default given if the dataset has them, else uniform:1000, " +
-			"and pairs:1 for auc and ap; all with {layers} 0, unless the rows of all nodes take more than 1 GiB: then uniform:1000 of 500 " +
+			"fewer in a small graph, and pairs:1 for auc and ap; all with {layers} 0, unless the rows of all nodes take more than 1 GiB: then uniform:1000 of 500 " +
 			"links); streams: what MRR ranks events among: given, or uniform:N destinations drawn for each (default given if the dataset has " +
 			"them)"},
 	{Key: "eval_edges", For: linksOrEdges,

@@ -39,8 +39,8 @@ type LinkOptions struct {
 	// another link. By default given ones where there are some, else pairs:1 for ROC-AUC and AP,
 	// and uniform:1000 for MRR and Hits@K, or all without layers, unless the rows of all nodes take
 	// more than a GiB: then uniform:1000 of 500 EvalEdges. Where the metric is the default, too,
-	// uniform:1000 measures 10,000 EvalEdges at most. Links of several relations take All or
-	// Uniform.
+	// 10,000 EvalEdges at most are measured, and a graph of n nodes, if that is less than 1,000,
+	// takes uniform:n-1. Links of several relations take All or Uniform.
 	EvalNegatives string `json:"eval_negatives,omitempty"`
 	// Corrupt is the end of a positive that its negatives replace: CorruptDst, CorruptSrc or
 	// CorruptBoth. The default is CorruptDst, but CorruptBoth with Reciprocal.
