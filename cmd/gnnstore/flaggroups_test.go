@@ -111,6 +111,7 @@ func TestDidYouMean(t *testing.T) {
 	for line, want := range map[string]string{
 		"trian x.gnn":                  "; did you mean train?\n",
 		"ingest tabel a b":             "; did you mean table?\n",
+		"runs prun":                    "runs has no command \"prun\"; did you mean prune?\n",
 		"train x.gnn --fanot 5":        "unknown flag: --fanot; did you mean --fanout?\n",
 		"train x.gnn --zzz 5":          "unknown flag: --zzz\n",
 		"inspect " + dir + "/axiv.gnn": ": no such dataset; did you mean " + dir + "/arxiv.gnn?\n",

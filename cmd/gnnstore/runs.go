@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -94,6 +95,11 @@ func newRuns() *cobra.Command {
 			if len(args) == 0 {
 				args = []string{"runs"}
 			}
+			if _, err := os.Lstat(args[0]); errors.Is(err, fs.ErrNotExist) && len(args) == 1 {
+				if near := didYouMean(args[0], commandNames(cmd), "%s"); near != "" {
+					return misuse(fmt.Errorf("runs has no command %q%s", args[0], near))
+				}
+			}
 			paths, err := findRuns(args)
 			if err != nil {
 				return err
@@ -154,7 +160,8 @@ func listRuns(paths []string, order func(a, b *listedRun) int) *runList {
 	}
 	slices.SortStableFunc(list.Runs, func(a, b *listedRun) int {
 		return cmp.Or(
-			cmp.Compare(a.Dataset, b.Dataset), cmp.Compare(a.Seal, b.Seal), cmp.Compare(a.Metric, b.Metric),
+			cmp.Compare(filepath.Base(a.Dataset), filepath.Base(b.Dataset)), // a resumed run has the whole path
+			cmp.Compare(a.Seal, b.Seal), cmp.Compare(a.Metric, b.Metric),
 			order(a, b),
 		)
 	})
@@ -163,9 +170,19 @@ func listRuns(paths []string, order func(a, b *listedRun) int) *runList {
 	return list
 }
 
+// readBegun reads a run as run.Read does. A run without a step is no error.
+func readBegun(path string) (*run.Result, error) {
+	r, err := run.Read(path)
+	if r != nil && errors.Is(err, run.ErrNoStep) {
+		err = nil
+	}
+	return r, err
+}
+
+// readListed returns what the list says of a run.
 func readListed(path string) *listedRun {
 	l := &listedRun{Run: path, Options: map[string]string{}}
-	r, err := run.Read(path)
+	r, err := readBegun(path)
 	if err != nil {
 		l.Status, l.Error = unreadable, withFlags(oneLine(err))
 		return l

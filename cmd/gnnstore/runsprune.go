@@ -140,7 +140,7 @@ func (o *pruneOptions) choose(runs []*listedRun) []*prunedRun {
 
 // unchanged returns an error if the run went on since it was listed.
 func (p *prunedRun) unchanged() error {
-	now, err := run.Read(p.Run)
+	now, err := readBegun(p.Run)
 	if err != nil {
 		return err
 	}
@@ -167,10 +167,10 @@ func (o *pruneOptions) print(w io.Writer, dir string, list []*prunedRun, count i
 		tabulate(w, rows)
 	}
 	if o.yes {
-		printf(w, "removed %d runs, %s\n", count, size(bytes))
+		printf(w, "removed %s, %s\n", run.Counted(count, "run"), size(bytes))
 		return
 	}
-	printf(w, "%d runs, %s; the same command with --yes removes them\n", count, size(bytes))
+	printf(w, "%s, %s; the same command with --yes removes them\n", run.Counted(count, "run"), size(bytes))
 }
 
 // bytesIn returns the size of the files below a directory. It follows no link.

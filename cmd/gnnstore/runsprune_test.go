@@ -65,10 +65,18 @@ func TestRunsPrune(t *testing.T) {
 	require.NoError(t, os.Symlink("../outside", "runs/link"))
 	require.NoError(t, os.CopyFS("runs/damaged", os.DirFS("runs/a")))
 	require.NoError(t, os.WriteFile("runs/damaged/result.json", []byte("{"), 0o666))
+	// Killed before its first step: it has run.json and empty metrics.
+	require.NoError(t, os.CopyFS("runs/first", os.DirFS("runs/died")))
+	require.NoError(t, os.WriteFile("runs/first/metrics.jsonl", nil, 0o666))
+	require.Equal(t, run.Died, readListed("runs/first").Status)
+	require.NoError(t, os.CopyFS("runs/starting", os.DirFS("runs/first")))
+	starting, _, err := run.Open("runs/starting")
+	require.NoError(t, err)
+	require.Equal(t, run.Running, readListed("runs/starting").Status)
 	busy, _, err := run.Open("runs/busy")
 	require.NoError(t, err)
 
-	none := map[string]string{"runs/died": "no checkpoint", "runs/lost": "no checkpoint", "runs/notes": "no checkpoint"}
+	none := map[string]string{"runs/died": "no checkpoint", "runs/lost": "no checkpoint", "runs/notes": "no checkpoint", "runs/first": "no checkpoint"}
 	require.Equal(t, none, pruned())
 	more := map[string]string{"runs/failed": "failed", "runs/c": "number 2 by validation", "runs/a": "number 3 by validation"}
 	for name, why := range none {
@@ -76,22 +84,23 @@ func TestRunsPrune(t *testing.T) {
 	}
 	require.Equal(t, more, pruned("--failed", "--keep", "1"))
 	out, _ = do(0, "runs", "prune", "runs")
-	require.Regexp(t, `3 runs, .*; the same command with --yes removes them\n$`, out)
+	require.Regexp(t, `4 runs, .*; the same command with --yes removes them\n$`, out)
 	require.DirExists(t, "runs/died")
 
 	// A run with a file of the user stays. The other runs are removed.
 	out, stderr := do(1, "runs", "prune", "--failed", "--keep", "1", "--yes")
-	require.Regexp(t, `removed 5 runs, `, out)
+	require.Regexp(t, `removed 6 runs, `, out)
 	require.Contains(t, stderr, "run runs/notes: notes.txt in it is no file of a run; move it elsewhere first\n")
-	require.Contains(t, stderr, "gnnstore: 1 of 6 runs were not removed\n")
+	require.Contains(t, stderr, "gnnstore: 1 of 7 runs were not removed\n")
 	require.FileExists(t, "runs/notes/run.json")
-	for _, gone := range []string{"died", "lost", "failed", "a", "c"} {
+	for _, gone := range []string{"died", "lost", "failed", "a", "c", "first"} {
 		require.NoDirExists(t, "runs/"+gone)
 	}
-	for _, stays := range []string{"runs/b/best.safetensors", "runs/busy/run.json", "runs/other/result.json", "runs/damaged/run.json", "outside/run.json"} {
+	for _, stays := range []string{"runs/b/best.safetensors", "runs/busy/run.json", "runs/starting/run.json", "runs/other/result.json", "runs/damaged/run.json", "outside/run.json"} {
 		require.FileExists(t, stays)
 	}
 	require.NoError(t, busy.Close())
+	require.NoError(t, starting.Close())
 	require.NoError(t, os.Remove("runs/notes/notes.txt"))
 	do(0, "runs", "prune", "--yes")
 	require.NoDirExists(t, "runs/notes")

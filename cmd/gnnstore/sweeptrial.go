@@ -165,7 +165,7 @@ func (s *sweeping) tell(t sweep.Trial, r *sweep.Ran) {
 		return
 	}
 	kind := r.Result.Best.Metric
-	printf(s.progress, "%s   %s %s   %d epochs   %s   %s\n", line, column("valid", kind), measured(kind, r.Valid), r.Epochs, seconds(r.Seconds),
+	printf(s.progress, "%s   %s %s   %s   %s   %s\n", line, column("valid", kind), measured(kind, r.Valid), run.Counted(r.Epochs, "epoch"), seconds(r.Seconds),
 		settingText(t.Setting))
 }
 

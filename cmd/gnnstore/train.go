@@ -420,7 +420,7 @@ func trainWorker(
 type interruptedError struct{ *run.Result }
 
 func (e *interruptedError) Error() string {
-	return fmt.Sprintf("interrupted after %d whole epochs; go on with %s train --resume --run %s", len(e.Epochs), called(), e.Run)
+	return fmt.Sprintf("interrupted after %s; go on with %s train --resume --run %s", run.Counted(len(e.Epochs), "whole epoch"), called(), e.Run)
 }
 
 func (o *trainOptions) print(stdout io.Writer, r *run.Result) error {
@@ -706,7 +706,7 @@ func printBaseline(w io.Writer, r *run.Result) {
 
 // outcome describes the result of a run in a line.
 func outcome(r *run.Result) string {
-	s := fmt.Sprintf("%s after %d epochs", r.Status, len(r.Epochs))
+	s := r.Status + " after " + run.Counted(len(r.Epochs), "epoch")
 	switch {
 	case r.Status == run.Done && len(r.Epochs) == 0:
 		s = fmt.Sprintf("nothing was trained, and there is no checkpoint: go on with %s train --resume --run %s --epochs N", called(), r.Run)

@@ -555,7 +555,9 @@ func (d *Dir) Newest() string {
 	return d.File(names[len(names)-1])
 }
 
-// Read returns the result of the run in path; of one that has not ended, the result so far.
+// Read returns the result of the run in path; of one that has not ended, the result so far. If the
+// error is [ErrNoStep], the result has what the run began with, unless that is missing: then it is
+// nil.
 func Read(path string) (*Result, error) {
 	root, err := lookRoot(path)
 	if err != nil {

@@ -60,7 +60,7 @@ func (o Options) DecideEpochs(steps, whole int, validated string) *AutoEpochs {
 	up := func(n, by int) int { return (n + by - 1) / by }
 	least := up(autoUpdates, steps)
 	a := &AutoEpochs{Updates: autoUpdates, Steps: steps, Least: least, Most: max(up(autoMost, steps), autoEpochs), Patience: o.Patience}
-	begun := fmt.Sprintf("epochs auto: %d updates are %s of %s", autoUpdates, counted(least, "epoch"), counted(steps, "step"))
+	begun := fmt.Sprintf("epochs auto: %d updates are %s of %s", autoUpdates, Counted(least, "epoch"), Counted(steps, "step"))
 	if whole > steps {
 		a.Most, a.Whole = max(up(autoMost, steps), up(autoEpochs*whole, steps)), whole
 		begun = fmt.Sprintf("epochs auto: all examples are %d steps, so an epoch ends, and is validated, after %d", whole, steps)
@@ -76,12 +76,12 @@ func (o Options) DecideEpochs(steps, whole int, validated string) *AutoEpochs {
 	case o.Patience == Auto:
 		a.Patience = up(autoPatience, o.EvalEvery)
 		a.Reason = fmt.Sprintf("%s; then until %s without a better valid %s, %s at most", begun,
-			counted(a.Patience*o.EvalEvery, "epoch"), validated, counted(a.Most, "epoch"))
+			Counted(a.Patience*o.EvalEvery, "epoch"), validated, Counted(a.Most, "epoch"))
 		return a
 	default:
 		a.Least = 0
 		a.Reason = fmt.Sprintf("epochs auto: until %s without a better valid %s, as {patience} says, %s at most",
-			counted(o.Patience, "evaluation"), validated, counted(a.Most, "epoch"))
+			Counted(o.Patience, "evaluation"), validated, Counted(a.Most, "epoch"))
 		return a
 	}
 	a.Least, a.Most, a.Patience = 0, max(least, autoFixed), 0
@@ -95,8 +95,8 @@ func (o Options) DecideEpochs(steps, whole int, validated string) *AutoEpochs {
 	return a
 }
 
-// counted returns "1 epoch" or "2 epochs".
-func counted(n int, noun string) string {
+// Counted returns "1 epoch" or "2 epochs".
+func Counted(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
@@ -120,17 +120,17 @@ func EpochsText(o Options, a *AutoEpochs) string {
 // ended returns a with the reason why a run ended after epochs and updates. best is the number
 // of the best epoch, or 0 without any. worse evaluations of measured followed it.
 func (a AutoEpochs) ended(epochs, updates, best, worse int, measured string) *AutoEpochs {
-	why := "which is what " + counted(a.Updates, "update") + " take; {epochs} N makes more"
+	why := "which is what " + Counted(a.Updates, "update") + " take; {epochs} N makes more"
 	switch {
 	case a.Patience == 0:
 	case worse >= a.Patience:
-		why = fmt.Sprintf("%s without a better valid %s than that of epoch %d", counted(epochs-best, "epoch"), measured, best)
+		why = fmt.Sprintf("%s without a better valid %s than that of epoch %d", Counted(epochs-best, "epoch"), measured, best)
 	case epochs < a.Most:
 		why = fmt.Sprintf("valid %s has no value to wait for", measured)
 	default:
 		why = "the most that it makes; {epochs} N makes more"
 	}
-	a.Ended = fmt.Sprintf("epochs auto: ended after %s, %s: %s", counted(epochs, "epoch"), counted(updates, "update"), why)
+	a.Ended = fmt.Sprintf("epochs auto: ended after %s, %s: %s", Counted(epochs, "epoch"), Counted(updates, "update"), why)
 	return &a
 }
 

@@ -146,7 +146,11 @@ func decodeMetrics(text io.Reader) (epochs []Epoch, last *Line, err error) {
 	}
 }
 
-// readSoFar rebuilds the result so far of the run in path from its metrics.
+// ErrNoStep is in the error of [Read] for a run that has no step on record yet.
+var ErrNoStep = errors.New("no step of it is on record yet")
+
+// readSoFar rebuilds the result so far of the run in path from its metrics. With ErrNoStep it
+// returns what the run began with.
 func readSoFar(fsys vfs.FS, path string) (*Result, error) {
 	text, err := checkpoint.Open(fsys, filepath.Join(path, MetricsFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -160,14 +164,40 @@ func readSoFar(fsys vfs.FS, path string) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %s %w; remove the line to see the others", path, MetricsFile, err)
 	}
-	if last == nil {
-		return nil, fmt.Errorf("run %s: no step of it is on record yet", path)
+	var r *Result
+	if last != nil {
+		r = &last.SoFar
+		r.setEpochs(epochs)
+	} else if r, err = readBegun(fsys, path); err != nil {
+		return nil, err
 	}
-	r := &last.SoFar
 	r.Run = path
 	if !held(fsys, path) {
 		r.Status = Died
 	}
-	r.setEpochs(epochs)
+	if last == nil {
+		return r, fmt.Errorf("run %s: %w", path, ErrNoStep)
+	}
 	return r, nil
+}
+
+// readBegun returns the result of a run before its first step: what run.json says.
+func readBegun(fsys vfs.FS, path string) (*Result, error) {
+	text, err := readFile(fsys, filepath.Join(path, RecordFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("run %s: %w", path, ErrNoStep)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", path, err)
+	}
+	begun, err := DecodeRecord(text)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %s is damaged: %w; restore it, or begin another run with {run}", path, RecordFile, err)
+	}
+	return &Result{
+		Dataset: begun.Dataset, Seal: begun.Seal, Options: begun.Options, Seed: begun.Options.Seed,
+		Device: begun.Device, DeviceName: begun.DeviceName, Kernels: begun.Kernels, DiskEngine: begun.DiskEngine,
+		Status: Running, Epochs: []Epoch{}, Losses: []float64{},
+		Metric: begun.Options.Metric, Best: Best{Metric: begun.Options.Metric},
+	}, nil
 }

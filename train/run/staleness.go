@@ -39,7 +39,7 @@ type Rehearsal struct {
 // Explain sets Reason. fits is the largest staleness that the memory has room for, 0 if it does not
 // bound it.
 func (a *AutoStaleness) Explain(fits int) {
-	begun := fmt.Sprintf("staleness auto: %d, by a rehearsal of %s: ", a.K, counted(a.Steps, "step"))
+	begun := fmt.Sprintf("staleness auto: %d, by a rehearsal of %s: ", a.K, Counted(a.Steps, "step"))
 	ms := func(s float64) string { return fmt.Sprintf("%.3g ms", 1e3*s) }
 	step := fmt.Sprintf("a step should take %s, and %s with its stages in turn", ms(a.Seconds), ms(a.Serial))
 	switch {
