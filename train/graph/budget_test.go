@@ -16,7 +16,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-var leastPattern = regexp.MustCompile(`^.*\{memory_bytes\} \S+ \S+ is not enough: with this dataset, batch and fanout the least that works is (\d+) MiB \(memory [^\n]*\)$`)
+var leastPattern = regexp.MustCompile(`^.*\{memory_bytes\} \S+ \S+ is not enough: with this dataset, batch and fanout the least that works is (\d+) MiB \(memory [^\n]*\)[^\n]*$`)
 
 // leastIn is the least that err names, in bytes.
 func leastIn(t require.TestingT, err error) int64 {

@@ -165,9 +165,34 @@ type core struct {
 var opening sync.Mutex
 
 // newCore opens the network and all that it needs. When ctx ends, opening stops, and so does what
-// it opened.
-func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks, in internal) (_ *core, err error) {
-	c := &core{Driver: run.Driver{Options: o.WithDefaults(), Hooks: h}, internal: in}
+// it opened. If the training of one worker does not fit in memory, the error names options that
+// fit.
+func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks, in internal) (*core, error) {
+	c, err := openCore(ctx, ds, o, h, in)
+	if err == nil {
+		return c, nil
+	}
+	ofNetwork := in.beside != nil // it has the options of a run
+	if run.Short(err) && !ofNetwork && h.Group.Size() == 1 {
+		quiet := run.Hooks{Backend: h.Backend, Text: h.Text}
+		err = run.Fitting(ctx, err, o, c.Options, func(o run.Options) error {
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			other, err := openCore(ctx, ds, o, quiet, in)
+			if err == nil {
+				other.Close()
+			}
+			return err
+		})
+	}
+	return nil, err
+}
+
+// openCore is newCore without advice. If it fails, the core is closed, and Options has the options
+// that were in effect.
+func openCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks, in internal) (c *core, err error) {
+	c = &core{Driver: run.Driver{Options: o.WithDefaults(), Hooks: h}, internal: in}
 	unlock := func() {}
 	n := h.Group.Hosted()
 	if p := in.planned; p != nil {
@@ -180,7 +205,7 @@ func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks,
 	}
 	defer unlock()
 	if err := c.OpenBackend(); err != nil {
-		return nil, err
+		return c, err
 	}
 	defer func() {
 		if err != nil {
@@ -190,13 +215,13 @@ func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks,
 	defer kernels.RecoverMemory(&err)
 	pass, err := c.openData(ctx, ds)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	if c.Parallel == run.AutoParallel && c.data.OwnPart() != nil {
 		c.Parallel = run.ByParts
 	}
 	if err := c.unlocked(func() error { return c.checkPart(ctx) }); err != nil {
-		return nil, err
+		return c, err
 	}
 	err = store.Guard(func() (err error) {
 		if err = c.newTask(); err == nil && c.LabelInput > 0 {
@@ -205,26 +230,26 @@ func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks,
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	if err := c.checkProbe(); err != nil {
-		return nil, err
+		return c, err
 	}
 	c.recordChoices()
 	if err := c.openStep(); err != nil {
-		return nil, err
+		return c, err
 	}
 	err = c.openEvaluator(ctx)
 	unlock()
 	if err = c.agree(ctx, err); err != nil {
-		return nil, err
+		return c, err
 	}
 	if err := c.checkWeighed(); err != nil {
-		return nil, err
+		return c, err
 	}
 	if c.data.Links != nil && c.eval.Sampled() && c.EvalEdges == 0 {
 		if err := c.task.Limit(c.EvalNodes); err != nil {
-			return nil, err
+			return c, err
 		}
 	}
 	c.learnt = &learntRows{run: &c.Driver, data: c.data, tiers: c.tiers, steps: c.task.Steps(), part: c.ownedPart()}
@@ -295,7 +320,12 @@ func (c *core) recordChoices() {
 
 // openStep makes the network and its step.
 func (c *core) openStep() error {
-	if err := c.CheckMemory(c.Config.Weights(c.shape()), "use fewer or narrower layers"); err != nil {
+	weights := func(hidden int) int64 {
+		o := c.Options
+		o.Hidden = hidden
+		return o.Config.Weights(shapeOf(c.data, &o, &c.draws))
+	}
+	if err := c.CheckMemory(weights, c.internal.fixed == nil); err != nil {
 		return err
 	}
 	before := c.Backend.Bytes().Device

@@ -86,14 +86,16 @@ type NotEnough struct {
 	Workers int64
 }
 
-// Error gives the least in whole MiB, so that users can enter it.
+// MiB returns the least that works for all workers, in whole MiB, so that users can enter it.
+func (e *NotEnough) MiB() int64 { return max(e.Workers, 1) * ((e.Least.Total + 1<<20 - 1) >> 20) }
+
 func (e *NotEnough) Error() string {
 	n, of, each := max(e.Workers, 1), "", ""
 	if n > 1 {
 		of, each = fmt.Sprintf(" for %d workers", n), "each: "
 	}
 	return fmt.Sprintf("{memory_bytes} %s%s is not enough: with this dataset, batch and fanout the least that works is %d MiB (%s%s)",
-		kernels.FormatBytes(n*e.Total), of, n*((e.Least.Total+1<<20-1)>>20), each, e.Least)
+		kernels.FormatBytes(n*e.Total), of, e.MiB(), each, e.Least)
 }
 
 // Split divides total bytes among the parts. Parts of given that are not Auto stay as given. The

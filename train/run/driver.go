@@ -241,18 +241,29 @@ func (d *Driver) CloseBackend() {
 	d.opened = false
 }
 
-// CheckMemory refuses a network whose weights do not fit in memory, and names the remedy.
-// Allocating them would succeed, and the system would kill the process once it writes to their
-// pages.
-func (d *Driver) CheckMemory(weights int64, remedy string) error {
+// CheckMemory refuses a network whose weights do not fit in memory. weights counts them at a width.
+// If the width is still to choose, the error names one that fits. Allocating the weights would
+// succeed, and the system would kill the process once it writes to their pages.
+func (d *Driver) CheckMemory(weights func(hidden int) int64, choose bool) error {
 	// Four numbers of four bytes a weight: its value, its gradient, its two moments.
-	need := 16 * weights * int64(d.Hooks.Group.Hosted())
+	need := func(hidden int) int64 { return 16 * weights(hidden) * int64(d.Hooks.Group.Hosted()) }
 	available, err := kernels.AvailableMemory()
-	if err != nil || need <= available {
+	if err != nil || need(d.Hidden) <= available {
 		return nil // it fits; or the memory is not known, and the system decides
 	}
+	remedy := "use a machine with more memory"
+	if choose {
+		remedy = "use fewer layers"
+		width := d.Hidden / 2
+		for width > 0 && need(width) > available {
+			width /= 2
+		}
+		if width > 0 {
+			remedy = fmt.Sprintf("{hidden} %d fits, or %s", width, remedy)
+		}
+	}
 	return fmt.Errorf("{model} %s, {hidden} %d: its weights take %d MiB with their gradients and moments, and %d MiB of memory are available; %s",
-		d.Kind, d.Hidden, need>>20, available>>20, remedy)
+		d.Kind, d.Hidden, need(d.Hidden)>>20, available>>20, remedy)
 }
 
 // Prepare describes the workload, which is open, and makes d.Result. Call it before all other

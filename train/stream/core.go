@@ -61,13 +61,37 @@ type core struct {
 	costs    disk.Costs
 }
 
-// newCore opens the network and all it needs.
-func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks, in internal) (_ *core, err error) {
+// newCore opens the network and all it needs. If training does not fit in memory, the error names
+// options that fit.
+func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks, in internal) (*core, error) {
+	c, err := openCore(ctx, ds, o, h, in)
+	if err == nil {
+		return c, nil
+	}
+	if run.Short(err) && !in.fixed {
+		quiet := run.Hooks{Backend: h.Backend, Text: h.Text, RandomPartners: h.RandomPartners}
+		err = run.Fitting(ctx, err, o, c.Options, func(o run.Options) error {
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			other, err := openCore(ctx, ds, o, quiet, in)
+			if err == nil {
+				other.Close()
+			}
+			return err
+		})
+	}
+	return nil, err
+}
+
+// openCore is newCore without advice. If it fails, the core is closed, and Options has the options
+// that were in effect.
+func openCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks, in internal) (c *core, err error) {
 	events, err := Find(ds, o.Stream)
 	if err != nil {
 		return nil, err
 	}
-	c := &core{Driver: run.Driver{Options: o.FilledStream(events.Len()), Hooks: h}, internal: in, set: ds, ids: identitiesOf(ds, events)}
+	c = &core{Driver: run.Driver{Options: o.FilledStream(events.Len()), Hooks: h}, internal: in, set: ds, ids: identitiesOf(ds, events)}
 	c.Stream = events.Stream.Name
 	c.Cache.DeviceBytes = max(0, c.Cache.DeviceBytes) // not NoDevice
 	c.parts = parts{options: &c.Options, events: events, split: events.Stream.Split, lag: max(c.Staleness, 1)}
@@ -76,7 +100,7 @@ func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks,
 		c.Metric = metric.AP
 	}
 	if err := c.OpenBackend(); err != nil {
-		return nil, err
+		return c, err
 	}
 	defer func() {
 		if err != nil {
@@ -85,16 +109,16 @@ func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks,
 	}()
 	defer kernels.RecoverMemory(&err)
 	if err := c.settleBatch(); err != nil {
-		return nil, err
+		return c, err
 	}
 	if err := errors.Join(c.fits(ds.Path()), c.settleRanking()); err != nil {
-		return nil, err
+		return c, err
 	}
 	if err := store.Guard(c.populations); err != nil {
-		return nil, err
+		return c, err
 	}
 	if err := c.open(ctx); err != nil {
-		return nil, err
+		return c, err
 	}
 	way := c.Eval
 	if way == "" || way == "auto" {
@@ -158,7 +182,12 @@ func (c *core) open(ctx context.Context) (err error) {
 		return err
 	}
 	config, shape := c.Temporal(), c.features.shape(&c.Options)
-	if err := c.CheckMemory(config.Weights(shape), "use a narrower network"); err != nil {
+	weights := func(hidden int) int64 {
+		o := c.Options
+		o.Hidden = hidden
+		return o.Temporal().Weights(c.features.shape(&o))
+	}
+	if err := c.CheckMemory(weights, !c.internal.fixed); err != nil {
 		return err
 	}
 	if err := c.openSampler(ctx, temporal.RecordOf(config, shape).Bytes()); err != nil {

@@ -134,6 +134,11 @@ const sharedBytes = 64
 // in lists of two sizes, for two steps, and its score.
 const denseBytes = 64
 
+// ListsTooLong refuses lists of negatives that do not fit in memory.
+type ListsTooLong struct{ message string }
+
+func (e *ListsTooLong) Error() string { return e.message }
+
 // checkMemory refuses lists of negatives that do not fit in memory, before they are made.
 func (k *Links) checkMemory(decoder model.Decoder) error {
 	positives, of, sides := min(int64(k.options.Batch), k.edges()), float64(k.negatives.Of), float64(len(corrupted(k.links.Corrupt)))
@@ -157,8 +162,8 @@ func (k *Links) checkMemory(decoder model.Decoder) error {
 	if need <= float64(available) {
 		return nil
 	}
-	return fmt.Errorf("{negatives} %s: a step of %d positives has lists of %.0f MiB, and %d MiB of memory are available; take fewer, or a smaller {chunk} or {batch}",
-		k.links.Negatives, positives, need/(1<<20), available>>20)
+	return &ListsTooLong{fmt.Sprintf("{negatives} %s: a step of %d positives has lists of %.0f MiB, and %d MiB of memory are available; take fewer, or a smaller {chunk} or {batch}",
+		k.links.Negatives, positives, need/(1<<20), available>>20)}
 }
 
 // checkAll refuses a decoder that the options do not allow. Where all nodes are scored, scores must
