@@ -1,6 +1,7 @@
-"""Runs the example of the topic python, as a user would."""
+"""Runs the examples of the topic python, as a user would. The loader's needs a sampler."""
 
 import contextlib
+import importlib.util
 import io
 import os
 import re
@@ -20,6 +21,8 @@ class Topic(unittest.TestCase):
         for command in re.findall(r"^    \$ gnnstore (.*)$", text, re.M):
             work(*command.split())
         code = text.split("In Python:\n\n")[1].split("\n\n##")[0]
+        if any(importlib.util.find_spec(sampler) for sampler in ("pyg_lib", "torch_sparse")):
+            code += "\n" + text.split("in PyTorch Geometric instead?\n\n")[1].split("\n\n")[0]
         before = os.getcwd()
         os.chdir(work.path)
         ran, names = 0, {}
