@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"flag"
 	"fmt"
 	"maps"
 	"math"
@@ -437,18 +436,8 @@ func drawOptions(t *rapid.T, f *fake) Options {
 	return o
 }
 
-// fewer makes rapid check a property n times, unless the command line sets another number.
-func fewer(t *testing.T, n int) {
-	checks := flag.Lookup("rapid.checks")
-	if checks.Value.String() != checks.DefValue {
-		return
-	}
-	if testing.Short() {
-		n = max(n/5+1, 5) // rapid makes a fifth of these checks
-	}
-	require.NoError(t, checks.Value.Set(fmt.Sprint(n)))
-	t.Cleanup(func() { _ = checks.Value.Set(checks.DefValue) })
-}
+// fewer is [storetest.Fewer].
+func fewer(t *testing.T, n int) { storetest.Fewer(t, n) }
 
 // TestBuildAnything: any graph, by any options, becomes the expected dataset, the same to the last
 // byte however little room there is and however the source cuts its chunks.

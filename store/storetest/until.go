@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"flag"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,4 +28,18 @@ func CheckUntil(t *testing.T, property func(*rapid.T), seen map[string]*int) {
 		}
 	}
 	require.Fail(t, "no draw has: "+missing)
+}
+
+// Fewer makes rapid check a property n times, unless the command line sets another number.
+func Fewer(t *testing.T, n int) {
+	t.Helper()
+	checks := flag.Lookup("rapid.checks")
+	if checks.Value.String() != checks.DefValue {
+		return
+	}
+	if testing.Short() {
+		n = max(n/5+1, 5) // rapid makes a fifth of these checks
+	}
+	require.NoError(t, checks.Value.Set(strconv.Itoa(n)))
+	t.Cleanup(func() { _ = checks.Value.Set(checks.DefValue) })
 }
