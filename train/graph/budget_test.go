@@ -54,6 +54,7 @@ func TestAnyBudget(t *testing.T) {
 		}
 		return r, err
 	}
+	storetest.Fewer(t, 40)
 	rapid.Check(t, func(rt *rapid.T) {
 		o, way := o, rapid.SampledFrom(ways).Draw(rt, "way")
 		draws[way](&o)

@@ -65,13 +65,12 @@ func TestCooperativeNearOne(t *testing.T) {
 			o.Epochs, o.LR, o.Dropout, o.InputDropout, o.Optim.WeightDecay = 1, 1e-3, 0, 0, 0.1
 			still := o
 			still.LR = 1e-30 // weights keep their bits
-			want, first := trained(t, c.ds, o), trained(t, c.ds, still)
-			got := sameBy(t, c.ds, 3, cooperative(o))
+			want, got := trained(t, c.ds, o), sameBy(t, c.ds, 3, cooperative(o))
 			require.InEpsilonSlice(t, want.Losses, got.Losses, 1e-4)
-			again := sameBy(t, c.ds, 3, cooperative(still))
-			require.InEpsilon(t, first.Losses[0], again.Losses[0], 1e-12)
-			require.Equal(t, first.Best.ValidAcc, again.Best.ValidAcc)
 			if !slices.Contains([]string{"sage", "rgcn", "learnt", "links", "edges", "table"}, name) {
+				first, again := trained(t, c.ds, still), sameBy(t, c.ds, 3, cooperative(still))
+				require.InEpsilon(t, first.Losses[0], again.Losses[0], 1e-12)
+				require.Equal(t, first.Best.ValidAcc, again.Best.ValidAcc)
 				return
 			}
 			few := still
@@ -81,8 +80,9 @@ func TestCooperativeNearOne(t *testing.T) {
 			} else {
 				few.EvalEdges = 5
 			}
-			one := trained(t, c.ds, few)
-			require.InEpsilon(t, one.Losses[0], sameBy(t, c.ds, 7, cooperative(few)).Losses[0], 1e-12)
+			one, most := trained(t, c.ds, few), sameBy(t, c.ds, 7, cooperative(few))
+			require.InEpsilon(t, one.Losses[0], most.Losses[0], 1e-12)
+			require.Equal(t, one.Best.ValidAcc, most.Best.ValidAcc)
 			opened, tight := inParts(t, c.ds, 3), func(w *worker) { w.tight(c.ds) }
 			all, err := byWorkersOf(t, opened, 3, cooperative(o), scratch(t), nil)
 			require.Equal(t, got.ParamsXXH3, same(t, all, err).ParamsXXH3)

@@ -125,7 +125,7 @@ func TestDeadDisk(t *testing.T) {
 // as a run that was never cut.
 func TestInterruptedWhileReading(t *testing.T) {
 	ds := open(t, storetest.Communities(500, 4, 8, 100, 2))
-	points := 6
+	points := 4
 	if testing.Short() {
 		points = 3
 	}

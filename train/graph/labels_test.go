@@ -75,11 +75,9 @@ func TestLabelInputSameResults(t *testing.T) {
 		}
 		want := trained(t, ds, o)
 		for i, host := range []int64{0, 3000, 1 << 30} {
-			for _, workers := range []int{1, 2} {
-				o := o
-				o.Cache.HostBytes, o.Workers, o.Window = host, workers, i*3
-				sameWork(t, want, trained(t, ds, o), "%s, %+v", kind, o)
-			}
+			o := o
+			o.Cache.HostBytes, o.Workers, o.Window = host, 1+i%2, i*3
+			sameWork(t, want, trained(t, ds, o), "%s, %+v", kind, o)
 		}
 		got, err := runOn(context.Background(), half(t, ds, o), ds, o, run.Hooks{})
 		require.NoError(t, err)

@@ -259,7 +259,7 @@ func TestLearntRowsAfterPowerLoss(t *testing.T) {
 	disk = vfs.NewCrashableMem()
 	_, err = runOn(context.Background(), errorfs.Wrap(disk, moments), ds, o, run.Hooks{})
 	require.NoError(t, err)
-	total, stride := count, 37
+	total, stride := count, 73
 	if testing.Short() {
 		stride = 131
 	}

@@ -149,6 +149,7 @@ func TestJunctionAnywhere(t *testing.T) {
 	graphs := []*store.Dataset{
 		open(t, storetest.Communities(300, 4, 8, 24, 2)), openTyped(t, storetest.Library(300, 3, 2)),
 	}
+	storetest.Fewer(t, 25)
 	rapid.Check(t, func(r *rapid.T) {
 		typed := rapid.IntRange(0, 2).Draw(r, "graph") / 2
 		ds, o := graphs[typed], reusing()

@@ -48,7 +48,7 @@ func TestSameResults(t *testing.T) {
 		want   *run.Result
 	}
 	ways := []*way{
-		{name: "ns", stride: 19}, {name: "labor0 nested", stride: 97}, {name: "labor0 smoothed", stride: 101},
+		{name: "ns", stride: 37}, {name: "labor0 nested", stride: 193}, {name: "labor0 smoothed", stride: 197},
 		{name: "labor-star nested", stride: 323}, {name: "rw nested", stride: 331},
 	}
 	for _, w := range ways {

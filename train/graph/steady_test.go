@@ -22,13 +22,13 @@ func TestSteadyState(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: hundreds of steps")
 	}
-	ds := open(t, storetest.Communities(20000, 8, 8, 8, 1))
+	ds := open(t, storetest.Communities(10000, 8, 8, 8, 1))
 	for _, c := range []struct {
 		steps int // by then every batch of the groups in flight has been as large as the largest
 		history.Settings
 	}{{500, history.Settings{}}, {250, history.Settings{PGrad: 0.8, TStale: 16, HistoryLag: 8, HistoryBytes: 1 << 20}}} {
-		small, large := bytesPerStep(t, ds, c.Settings, c.steps, 500), bytesPerStep(t, ds, c.Settings, c.steps, 1000)
-		t.Logf("%+v: bytes on the Go heap per step: %.0f at batch 500, %.0f at batch 1000", c.Settings, small, large)
+		small, large := bytesPerStep(t, ds, c.Settings, c.steps, 250), bytesPerStep(t, ds, c.Settings, c.steps, 500)
+		t.Logf("%+v: bytes on the Go heap per step: %.0f at batch 250, %.0f at batch 500", c.Settings, small, large)
 		require.Less(t, large-small, 4096.0)
 	}
 }
