@@ -459,7 +459,7 @@ func TestGoesOn(t *testing.T) {
 	}
 	began := map[int]int32{} // at which layer a pass went on, and after how many writes at most
 	at := int32(0)
-	for ; !dies(at); at += 4 {
+	for ; !dies(at); at += 15 {
 		_, got, err := rows(t.Context(), e, 2, papers)
 		require.NoError(t, err)
 		require.Equal(t, want, got, "died after %d writes", at)

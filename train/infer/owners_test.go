@@ -56,6 +56,7 @@ func together(workers int) func(rank int) *Workers {
 // network, bit for bit, with chunks of any size.
 func TestOwnersAlike(t *testing.T) {
 	graph, parts := t.TempDir(), filepath.Join(t.TempDir(), "parts")
+	storetest.Fewer(t, 25)
 	rapid.Check(t, func(rt *rapid.T) {
 		c := model.Config{Kind: rapid.SampledFrom(model.Kinds).Draw(rt, "kind"), Layers: 3, Hidden: 8, Norm: "layer", Heads: 2}
 		weighted := c.Kind.Typed() && rapid.Bool().Draw(rt, "weighted")
