@@ -202,7 +202,7 @@ func (a *team) run(t *testing.T, from, to int, use func(rank, step int) error) e
 func TestTogether(t *testing.T) {
 	table := features(t, 1000)
 	horizons, short := 0, 0
-	for seed := range uint64(32) {
+	for seed := range uint64(16) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		one := func(of ...int) int { return of[r.IntN(len(of))] }
 		var mates []mate
@@ -254,8 +254,8 @@ func TestTogether(t *testing.T) {
 			short++
 		}
 	}
-	require.Greater(t, horizons, 10)
-	require.Greater(t, short, 5, "runs in which a horizon ended within a group")
+	require.Greater(t, horizons, 5)
+	require.Greater(t, short, 2, "runs in which a horizon ended within a group")
 }
 
 // TestTogetherCutShort: a worker that fails while a horizon is drawn, or while a step is used, ends

@@ -202,7 +202,7 @@ func TestWorkAndOverlapOfBatches(t *testing.T) {
 		edges += float64(len(list))
 	}
 	for name, c := range reaches() {
-		const trials, first, doublings = 40, 32, 5
+		const trials, first, doublings = 20, 32, 5
 		var all []growing
 		for trial := range trials {
 			all = append(all, growBatches(t, topo, c, trial, first, doublings))
