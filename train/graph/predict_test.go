@@ -586,7 +586,8 @@ func TestPredictInLittleMemory(t *testing.T) {
 	least, err := strconv.ParseInt(regexp.MustCompile(`works is (\d+) MiB`).FindStringSubmatch(err.Error())[1], 10, 64)
 	require.NoError(t, err)
 	require.Less(t, least, int64(64))
-	for memory, budgets := range map[int64][]int64{least << 20: {-1}, 64 << 20: {0, 100_000}} { // hidden rows take 400 KB
+	// Hidden rows take 400 KB.
+	for memory, budgets := range map[int64][]int64{least << 20: {-1}, 64 << 20: {0, 100_000}} {
 		scratch := filepath.Join(t.TempDir(), "layers")
 		n := network(t, ds, dir, NetworkOptions{Use: run.Use{MemoryBytes: memory, Scratch: scratch}})
 		for _, bytes := range budgets {
