@@ -373,7 +373,7 @@ func (b *builder) loadTable(bucket extsort.Bucket) (*rowTable, error) {
 		return nil, b.tooLittle(b.Memory + n*tableBytes*int64(workers()))
 	}
 	t := &rowTable{entries: make([]byte, 0, bucket.Bytes)}
-	buf, err := extsort.Buffer(entryBytes, 1<<20)
+	buf, err := extsort.Buffer(entryBytes, int(min(bucket.Bytes, 1<<20)))
 	if err != nil {
 		return nil, err
 	}

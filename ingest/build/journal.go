@@ -334,7 +334,7 @@ func (b *builder) openJournal() error {
 
 func (b *builder) openArea(dir string) (err error) {
 	if b.area, err = extsort.Open(b.FS, dir); err == nil {
-		b.area.Packed = b.test.packed
+		b.area.Packed, b.area.Block = b.test.packed, b.test.block
 	}
 	return err
 }

@@ -360,7 +360,7 @@ func (s *Sorter) split(inputs []Bucket, first, last Key, total int64, visit func
 // part puts each record of a bucket in one of so many. of returns which, or less than 0 for a
 // record that cannot be there. Buckets come back with an error, too.
 func (s *Sorter) part(b Bucket, buckets int, of func(record []byte) int) ([]Bucket, error) {
-	buf, err := Buffer(s.width, 1<<20)
+	buf, err := Buffer(s.width, int(min(b.Bytes, 1<<20)))
 	if err != nil {
 		return nil, err
 	}
@@ -392,7 +392,7 @@ func (s *Sorter) byNumber(b Bucket, visit func(Bucket) error) error {
 	}
 	number := func(record []byte) uint64 { return binary.LittleEndian.Uint64(record[8:]) }
 	least, most := ^uint64(0), uint64(0)
-	buf, err := Buffer(s.width, 1<<20)
+	buf, err := Buffer(s.width, int(min(b.Bytes, 1<<20)))
 	if err != nil {
 		return err
 	}

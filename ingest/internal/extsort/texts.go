@@ -34,7 +34,7 @@ func CutText(b []byte) (text []byte, value uint32, rest []byte) {
 
 // EachText streams the records of a bucket. text is lent for the call.
 func (a *Area) EachText(b Bucket, visit func(text []byte, value uint32) error) error {
-	r, err := a.textReader(b, 1<<20)
+	r, err := a.textReader(b, int(min(max(RoundUp(b.Bytes), sector), 1<<20)))
 	if err != nil {
 		return err
 	}

@@ -61,6 +61,9 @@ func WriterBytes(buckets, block int) int64 { return int64(buckets+writers+1) * i
 // NewWriter begins buckets that are named after name. It takes WriterBytes(buckets, block) of
 // memory; block is a multiple of 4096.
 func (a *Area) NewWriter(name string, buckets, block int) (*Writer, error) {
+	if a.Block > 0 {
+		block = min(block, a.Block)
+	}
 	mem, err := kernels.NewHostBuf(int(WriterBytes(buckets, block)))
 	if err != nil {
 		return nil, err
