@@ -41,7 +41,7 @@ func market(users, items int, buys, knows [][2]int64, weights []float32) *fake {
 // TestAggregates compares counts, sums and means with loops over the source's edges, in parts of
 // any size, with and without reverses, and in any order of nodes.
 func TestAggregates(t *testing.T) {
-	fewer(t, 20)
+	fewer(t, 10)
 	dir, n := t.TempDir(), 0
 	rapid.Check(t, func(rt *rapid.T) {
 		users, items := rapid.IntRange(1, 12).Draw(rt, "users"), rapid.IntRange(1, 6).Draw(rt, "items")

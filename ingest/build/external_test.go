@@ -24,7 +24,9 @@ import (
 )
 
 // tiny has room for next to nothing, so that tens of edges take every way that billions take.
-var tiny = hooks{records: 7, lists: 3, buckets: 4, placed: 4 << 10, parts: 3, texts: 300, means: 500, packed: 90}
+var tiny = hooks{
+	records: 7, lists: 3, buckets: 4, placed: 4 << 10, parts: 3, texts: 300, means: 500, packed: 90, block: 4 << 10,
+}
 
 // drawAny is a random graph of what a Schema can say: node types with every kind of ids, listed and
 // gathered, relations between any two with columns, tables of nodes and of edges, labels, splits.
@@ -442,7 +444,7 @@ func fewer(t *testing.T, n int) { storetest.Fewer(t, n) }
 // TestBuildAnything: any graph, by any options, becomes the expected dataset, the same to the last
 // byte however little room there is and however the source cuts its chunks.
 func TestBuildAnything(t *testing.T) {
-	fewer(t, 40)
+	fewer(t, 15)
 	dir := t.TempDir()
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -468,7 +470,7 @@ func TestBuildAnything(t *testing.T) {
 		require.Empty(t, problems)
 		x.check(t, f, o, d, rep)
 
-		for i, small := range []hooks{tiny, {records: 50, lists: 9, parts: 2, journal: true}} {
+		for i, small := range []hooks{tiny, {records: 50, lists: 9, parts: 2, block: 8 << 10, journal: true}} {
 			o.test, o.FS = small, vfs.NewMem()
 			f.chunk = 1 + 5*i
 			again, err := Build(context.Background(), f, "x.gnn", o)

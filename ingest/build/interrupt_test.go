@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -25,7 +24,7 @@ func TestFullDisk(t *testing.T) {
 	for n := int32(0); ; n++ {
 		dir := t.TempDir()
 		inj := errorfs.OnIndex(n)
-		fsys := errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		fsys := errorfs.Wrap(storetest.NoSync, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			switch op.Kind {
 			case errorfs.OpCreate, errorfs.OpMkdirAll, errorfs.OpFileWrite, errorfs.OpFileWriteAt, errorfs.OpFileSync, errorfs.OpRename:
 				if inj.MaybeError(op) != nil {
@@ -86,18 +85,20 @@ func TestSourceFailsAnywhere(t *testing.T) {
 // TestCancelWithoutChunks cancels in the stages that read nothing.
 func TestCancelWithoutChunks(t *testing.T) {
 	stages := map[string]bool{}
-	_, err := Build(context.Background(), small(), filepath.Join(t.TempDir(), "x.gnn"), Options{Features: "fastrp:4",
-		Progress: func(p ingest.Progress) { stages[p.Stage] = true }})
+	o := Options{Features: "fastrp:4", FS: storetest.NoSync}
+	o.Progress = func(p ingest.Progress) { stages[p.Stage] = true }
+	_, err := Build(context.Background(), small(), filepath.Join(t.TempDir(), "x.gnn"), o)
 	require.NoError(t, err)
 	require.Contains(t, stages, "embed nodes")
 	for stage := range stages {
 		dir := t.TempDir()
 		ctx, cancel := context.WithCancel(context.Background())
-		_, err := Build(ctx, small(), filepath.Join(dir, "x.gnn"), Options{Features: "fastrp:4", Progress: func(p ingest.Progress) {
+		o.Progress = func(p ingest.Progress) {
 			if p.Stage == stage {
 				cancel()
 			}
-		}})
+		}
+		_, err := Build(ctx, small(), filepath.Join(dir, "x.gnn"), o)
 		cancel()
 		require.ErrorIs(t, err, context.Canceled, stage)
 		requireEmpty(t, dir)

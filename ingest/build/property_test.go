@@ -120,7 +120,7 @@ func half(b []byte) []float32 {
 }
 
 func TestBuildIsTheObviousThing(t *testing.T) {
-	fewer(t, 40)
+	fewer(t, 15)
 	dir := t.TempDir()
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -151,7 +151,7 @@ func passNames(r *Report) (names []string) {
 // uninterrupted one makes, and leaves nothing else. Every other time it is the machine that ends,
 // and all that was not synced is lost.
 func TestKilled(t *testing.T) {
-	for _, o := range everyOptions() {
+	for i, o := range everyOptions() {
 		o.test.journal = true
 		whole := newDisk(newMem(t), forever)
 		o.FS = whole
@@ -160,11 +160,11 @@ func TestKilled(t *testing.T) {
 		requireOnly(t, whole.mem, "x.gnn")
 		all := forever - whole.left.Load()
 		resumed := 0
-		step := all/20 + 1
+		step := all/10 + 1
 		if testing.Short() {
 			step = all/8 + 1
 		}
-		for n := int64(5); n < all; n += step {
+		for n := 5 + step*int64(i)/4; n < all; n += step {
 			mem := newMem(t)
 			for try := int64(0); ; try++ {
 				d := newDisk(mem, n+try*step/3)
@@ -200,18 +200,20 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestCancelled ends a build after each pass: the next does what is left and no more, under other
-// memory too.
+// TestCancelled ends a build after each pass that any options have, and after every fourth of each:
+// the next does what is left and no more, under other memory too.
 func TestCancelled(t *testing.T) {
-	for _, o := range everyOptions() {
+	ended := map[string]bool{}
+	for i, o := range everyOptions() {
 		o.test.journal = true
 		o.FS = newMem(t)
 		want, err := Build(context.Background(), everything(), "d/x.gnn", o)
 		require.NoError(t, err)
 		for k, pass := range passNames(want)[:len(want.Passes)-1] { // after the last it is as good as done
-			if testing.Short() && k%4 != 0 {
+			if k%4 != i && (testing.Short() || ended[pass]) {
 				continue
 			}
+			ended[pass] = true
 			mem := newMem(t)
 			o := o
 			o.FS = mem
@@ -255,18 +257,18 @@ func TestCancelled(t *testing.T) {
 
 // TestKilledWhileSealing: the passes are done, and are not done again.
 func TestKilledWhileSealing(t *testing.T) {
-	for _, o := range everyOptions() {
+	for i, o := range everyOptions() {
 		o.test.journal = true
 		o.FS = newMem(t)
 		want, err := Build(context.Background(), everything(), "d/x.gnn", o)
 		require.NoError(t, err)
 		last := want.Passes[len(want.Passes)-1].Name
 		resumed := 0
-		step := int64(4)
+		step := int64(16)
 		if testing.Short() {
 			step = 30
 		}
-		for n := int64(1); ; n += step {
+		for n := 1 + 4*int64(i); ; n += step { // together at every fourth operation
 			d := newDisk(newMem(t), forever)
 			o.FS = d
 			o.test.done = func(name string) {
@@ -394,12 +396,12 @@ func TestBeginsAnew(t *testing.T) {
 // TestFullDiskAnywhere fails every operation from the n-th on that takes space, and lets others
 // work: nothing is left.
 func TestFullDiskAnywhere(t *testing.T) {
-	for _, o := range everyOptions() {
-		step := int64(9)
+	for i, o := range everyOptions() {
+		step := int64(36)
 		if testing.Short() {
 			step = 60
 		}
-		for n := int64(0); ; n += step {
+		for n := 9 * int64(i); ; n += step { // together every ninth operation
 			mem := newMem(t)
 			var left atomic.Int64
 			left.Store(n)

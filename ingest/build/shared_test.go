@@ -18,7 +18,7 @@ import (
 // TestSharedSections: whatever the graph and the options, relations that share sections have the
 // edges, the held-out edges and the report that they have with sections of their own.
 func TestSharedSections(t *testing.T) {
-	fewer(t, 12)
+	fewer(t, 7)
 	dir := t.TempDir()
 	n, held := 0, 0
 	storetest.CheckUntil(t, func(t *rapid.T) {

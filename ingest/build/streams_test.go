@@ -150,7 +150,7 @@ func requireStream(t require.TestingT, path string, events []happened, form stre
 // TestStreamIsTheObviousThing: any stream equals the same stream built in plain maps, however
 // little room there is.
 func TestStreamIsTheObviousThing(t *testing.T) {
-	fewer(t, 30)
+	fewer(t, 12)
 	dir, n := t.TempDir(), 0
 	rapid.Check(t, func(t *rapid.T) {
 		form := streamForm{

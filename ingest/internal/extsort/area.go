@@ -31,7 +31,7 @@ const sector = 4096
 // Area is a directory of buckets.
 type Area struct {
 	Packed int // the largest bucket, in bytes, that shares a file with others; default 64 KiB
-	Block  int // the largest block of a Writer, in bytes, a multiple of 4096; default: any that is asked for
+	Block  int // the most bytes of a Writer's block, a multiple of 4096; default: no bound
 
 	fs            vfs.FS
 	dir           string
