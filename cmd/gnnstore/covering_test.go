@@ -484,7 +484,7 @@ func (c *coverer) use(s *space, k *dataKind, have []choice, ready map[string]str
 // TestCombinationsHaveEveryFlag: the tables have every flag of the commands, with values or with a
 // reason to leave it out.
 func TestCombinationsHaveEveryFlag(t *testing.T) {
-	root := newRoot(&logOptions{form: textLog})
+	root := newRoot(&logOptions{form: textLog}, nil)
 	for command, covered := range map[string]map[string][]string{"train": coveredTrain, "predict": coveredPredict, "eval": coveredEval} {
 		cmd, _, err := root.Find([]string{command})
 		require.NoError(t, err)

@@ -65,7 +65,7 @@ func TestHelpFitsAScreen(t *testing.T) {
 
 // allCommands returns the commands below the root and below those.
 func allCommands() (all []*cobra.Command) {
-	for _, cmd := range newRoot(&logOptions{form: textLog}).Commands() {
+	for _, cmd := range newRoot(&logOptions{form: textLog}, nil).Commands() {
 		all = append(append(all, cmd), cmd.Commands()...)
 	}
 	return all
@@ -78,12 +78,13 @@ func TestFormatsHaveHelp(t *testing.T) {
 		require.NotEmpty(t, format.examples, name)
 		for _, example := range format.examples {
 			example, _, _ = strings.Cut(example, " >")
-			cmd := newIngestOf(name)
+			cmd := ingestOf(name)
+			giveFlags(cmd, name)
 			require.NoError(t, cmd.ParseFlags(strings.Fields(example)), example)
 			require.NoError(t, cmd.Args(cmd, cmd.Flags().Args()), example)
 			cmd.Flags().Visit(func(f *pflag.Flag) { require.False(t, f.Hidden, "%s: --%s", example, f.Name) })
 		}
-		_, help, _ := strings.Cut(helpOf(t, newIngest(), name+" --help-all"), "Examples:\n")
+		_, help, _ := strings.Cut(helpOf(t, newIngest([]string{"ingest", name}), name+" --help-all"), "Examples:\n")
 		for other := range formats {
 			require.NotContains(t, help, " "+other+": ", name)
 		}

@@ -42,7 +42,7 @@ func TestWithFlags(t *testing.T) {
 // TestOneFlagPerKey checks that a key has one flag in all tables, and that some command has it.
 func TestOneFlagPerKey(t *testing.T) {
 	known := map[string]bool{}
-	for _, cmd := range newRoot(&logOptions{form: textLog}).Commands() {
+	for _, cmd := range newRoot(&logOptions{form: textLog}, nil).Commands() {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
 	}
 	flags := flagNames()

@@ -29,8 +29,9 @@ type ingestOptions struct {
 }
 
 // newIngest returns the command ingest, with a subcommand for each format. The command reads
-// formats itself too, since flags may come before the format, and the format may be unknown.
-func newIngest() *cobra.Command {
+// formats itself too, since flags may come before the format, and the format may be unknown. For
+// line see newRoot.
+func newIngest(line []string) *cobra.Command {
 	var about []string
 	for _, n := range formatNames() {
 		about = append(about, fmt.Sprintf("  %-10s %s", n, formats[n].about))
@@ -55,7 +56,11 @@ func newIngest() *cobra.Command {
 	}
 	bindIngest(cmd, "")
 	for _, name := range append(formatNames(), autoFormat) {
-		cmd.AddCommand(newIngestOf(name))
+		sub := ingestOf(name)
+		if line == nil || slices.Contains(line, name) {
+			giveFlags(sub, name)
+		}
+		cmd.AddCommand(sub)
 	}
 	return cmd
 }
@@ -66,9 +71,8 @@ const (
 		"An ingest that was killed goes on after the last pass it finished when the same command runs again."
 )
 
-// newIngestOf returns the command of one format. It accepts the flags of all formats, so that a
-// message can name the formats that take a flag. Its help lists only the flags of this format.
-func newIngestOf(format string) *cobra.Command {
+// ingestOf returns the command of one format, still without flags and without work to do.
+func ingestOf(format string) *cobra.Command {
 	about, examples := formats[format].about, formats[format].examples
 	if format == autoFormat {
 		about = "a graph in any of the other formats; auto " + autoAbout
@@ -78,17 +82,23 @@ func newIngestOf(format string) *cobra.Command {
 	for _, e := range examples {
 		lines = append(lines, "  gnnstore ingest "+format+" "+e)
 	}
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:     format + " SRC OUT",
 		Short:   about,
 		Long:    strings.Join(wrap("Read SRC into a sealed dataset at OUT, which must not exist. SRC is "+about+".", 98), "\n") + "\n\n" + aboutOut,
 		Example: strings.Join(lines, "\n"),
+		Run:     func(*cobra.Command, []string) {}, // without any, completion would leave the format out
 	}
+}
+
+// giveFlags completes the command of one format. It accepts the flags of all formats, so that a
+// message can name the formats that take a flag. Its help lists only the flags of this format.
+func giveFlags(cmd *cobra.Command, format string) {
 	bindIngest(cmd, format)
 	if format != autoFormat {
 		showOnly(cmd, format)
 	}
-	return groupFlags(cmd)
+	groupFlags(cmd)
 }
 
 // bindIngest gives cmd the flags of ingest, and makes it read a format. If format is empty, the

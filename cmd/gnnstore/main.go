@@ -26,7 +26,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	out := &output{Writer: visible{stdout}}
 	stderr = visible{stderr}
 	log := &logOptions{form: textLog}
-	root := newRoot(log)
+	root := newRoot(log, args)
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		completeFlags(root)
 	}
@@ -93,7 +93,10 @@ func oneLine(err error) string {
 // extraCommands are commands that only a build with their tag has.
 var extraCommands []func() *cobra.Command
 
-func newRoot(log *logOptions) *cobra.Command {
+// newRoot returns the command gnnstore with all commands below it. line is the command line that it
+// will run: an ingest of a format has its flags only if line names the format, since the flags of
+// all formats take longer to make than many a command runs. If line is nil, all have their flags.
+func newRoot(log *logOptions, line []string) *cobra.Command {
 	var showVersion bool
 	root := &cobra.Command{
 		Use:           "gnnstore",
@@ -114,7 +117,7 @@ func newRoot(log *logOptions) *cobra.Command {
 	log.addTo(root)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(wrongFlag)
-	root.AddCommand(groupFlags(newIngest()), groupFlags(newGenerate()), newExport(), newPartition(), newInspect(),
+	root.AddCommand(groupFlags(newIngest(line)), groupFlags(newGenerate()), newExport(), newPartition(), newInspect(),
 		newVerify(), groupFlags(newTrain()), groupFlags(newSweep()), groupFlags(newPredict()), groupFlags(newEval()),
 		groupFlags(newTrace()), newStats(), newRuns(), newBench(), newDoctor(), newDemo(), newVersion())
 	for _, more := range extraCommands {

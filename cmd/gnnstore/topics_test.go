@@ -98,7 +98,7 @@ func TestTopicsNameFlags(t *testing.T) {
 			visit(sub)
 		}
 	}
-	visit(newRoot(&logOptions{form: textLog}))
+	visit(newRoot(&logOptions{form: textLog}, nil))
 	texts := topicTexts(t)
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
