@@ -123,9 +123,10 @@ func TestReadersWriteNothing(t *testing.T) {
 
 // TestLinksInRuns: if a name in a run is a link, a pipe, or a directory instead of a file, each
 // command refuses it in one line, or does not use it. Nothing is written through a link, nor in the
-// run.
+// run. Of names, kinds of what is in their place, and commands, each pair is met, and names that
+// all runs have meet other triples in each.
 func TestLinksInRuns(t *testing.T) {
-	for _, s := range strangeRuns {
+	for shift, s := range strangeRuns {
 		t.Run(s.name, func(t *testing.T) {
 			work := t.TempDir()
 			t.Setenv("TMPDIR", work)
@@ -139,7 +140,7 @@ func TestLinksInRuns(t *testing.T) {
 			there, whole := snapshot(t, run), filepath.Join(work, "whole")
 			require.NoError(t, os.CopyFS(whole, os.DirFS(run)))
 			require.Greater(t, len(there), 7)
-			for _, path := range slices.Sorted(maps.Keys(there)) {
+			for i, path := range slices.Sorted(maps.Keys(there)) {
 				is := there[path]
 				if path == run {
 					continue
@@ -157,23 +158,22 @@ func TestLinksInRuns(t *testing.T) {
 				} else {
 					replace["file"] = func() error { return os.WriteFile(path, []byte("x"), 0o666) }
 				}
-				for kind, do := range replace {
+				for j, kind := range slices.Sorted(maps.Keys(replace)) {
 					require.NoError(t, os.Rename(path, moved))
-					require.NoError(t, do())
+					require.NoError(t, replace[kind]())
 					before := []map[string]string{snapshot(t, run), snapshot(t, victim)}
-					for _, args := range commands {
-						what := fmt.Sprintf("%s, %s: %v", strings.TrimPrefix(path, run), kind, args)
-						code, _, stderr := gnnstore(t, args...)
-						if kind != "directory" && kind != "file" {
-							require.Equal(t, 1, code, "%s: %s", what, stderr)
-						}
-						if code != 0 {
-							require.Equal(t, 1, strings.Count(stderr, "gnnstore: "), "%s: %s", what, stderr)
-							require.Contains(t, stderr, path, what)
-						}
-						if code != 0 || args[0] != "train" {
-							require.Equal(t, before, []map[string]string{snapshot(t, run), snapshot(t, victim)}, what)
-						}
+					args := commands[(i+j+shift)%len(commands)]
+					what := fmt.Sprintf("%s, %s: %v", strings.TrimPrefix(path, run), kind, args)
+					code, _, stderr := gnnstore(t, args...)
+					if kind != "directory" && kind != "file" {
+						require.Equal(t, 1, code, "%s: %s", what, stderr)
+					}
+					if code != 0 {
+						require.Equal(t, 1, strings.Count(stderr, "gnnstore: "), "%s: %s", what, stderr)
+						require.Contains(t, stderr, path, what)
+					}
+					if code != 0 || args[0] != "train" {
+						require.Equal(t, before, []map[string]string{snapshot(t, run), snapshot(t, victim)}, what)
 					}
 					require.NoError(t, os.RemoveAll(moved))
 					require.NoError(t, os.RemoveAll(run)) // training may replace what it needs
