@@ -94,8 +94,11 @@ func TestPartsHaveAll(t *testing.T) {
 					if parts != 3 {
 						continue
 					}
-				case "typed", "trust":
-					if parts > together && by != ByRule {
+				case "rich", "typed", "trust", "small":
+					// Of many parts, each way to divide and each shape is met once: what differs
+					// from few parts is that the whole is passed over again.
+					if parts > together && by != map[string]string{"rich": ByGreedy, "typed": ByRule, "small": "file"}[name] &&
+						(name != "small" || by != ByGreedy) {
 						continue
 					}
 				case "large":
@@ -350,15 +353,16 @@ func compare(t *testing.T, whole *store.Dataset, dir string, parts int, report *
 	}
 }
 
-// TestInterrupted: a failure of any operation leaves nothing, or what the next Write clears, and
-// the parts have the same seals then.
+// TestInterrupted: a failure of any operation leaves nothing, or a folder that the next Write
+// clears, and the parts have the same seals then. Every third operation fails where the nodes are
+// divided by more than the rule: most operations are the same.
 func TestInterrupted(t *testing.T) {
-	for _, by := range []string{ByRule, ByGreedy} {
-		t.Run(by, func(t *testing.T) { testInterrupted(t, []string{by}) })
+	for by, step := range map[string]int32{ByRule: 1, ByGreedy: 3} {
+		t.Run(by, func(t *testing.T) { testInterrupted(t, []string{by}, step) })
 	}
 }
 
-func testInterrupted(t *testing.T, by []string) {
+func testInterrupted(t *testing.T, by []string, step int32) {
 	ds := open(t, storetest.Build(t, rich(40)))
 	seals := func(on vfs.FS) (all []string) {
 		for q := range 2 {
@@ -382,7 +386,7 @@ func testInterrupted(t *testing.T, by []string) {
 	good := memory()
 	require.NoError(t, write(good))
 	want := seals(good)
-	for n := int32(0); ; n++ {
+	for n := int32(0); ; n += step {
 		mem := memory()
 		inj, fired := errorfs.OnIndex(n), false
 		err := write(errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -399,7 +403,12 @@ func testInterrupted(t *testing.T, by []string) {
 		}
 		if _, serr := mem.Stat("/d/parts"); serr != nil {
 			require.ErrorIs(t, err, syscall.ENOSPC, "operation %d", n)
-			require.NoError(t, write(mem), "operation %d", n)
+			left, err := mem.List("/d")
+			require.NoError(t, err)
+			require.Subset(t, []string{"parts.partial"}, left, "operation %d", n)
+			if n%4 == 0 {
+				require.NoError(t, write(mem), "operation %d", n)
+			}
 		}
 		if n%16 == 0 {
 			require.Equal(t, want, seals(mem), "operation %d", n)
