@@ -30,16 +30,24 @@ func (b *builder) chooseFeatures() error {
 			}
 			return errors.New("the source has no features: choose {features} " + featureChoices)
 		}
+		bare := false
 		for _, t := range b.schema.NodeTypes {
 			if !has[t.Name] {
 				b.note("node type %s has no features", t.Name)
+				bare = true
 			}
+		}
+		if bare && b.features.kind == "" && !b.schema.Featureless {
+			b.note("training learns rows for nodes without features, and nodes of a later graph have none: {features} fastrp:128 makes columns from the neighbourhood")
 		}
 		return nil
 	}
 	replace := len(has) == len(b.schema.NodeTypes)
 	for _, t := range b.schema.NodeTypes {
 		b.makes[t.Name] = replace || !has[t.Name]
+	}
+	if b.features.kind == "degree" {
+		b.note("degrees alone tell little of a node: {features} fastrp:128 makes columns from its neighbourhood instead")
 	}
 	for _, t := range b.schema.Tables {
 		if replace && t.Relation == "" {

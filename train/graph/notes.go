@@ -29,7 +29,11 @@ func (c *core) notes() {
 		case n.Embed > 0:
 			c.Note("type %s: each of its %d nodes has a learnt row of %d columns for input", n.Name, n.Nodes, n.Embed)
 		default:
-			c.Note("type %s has no features: all of its nodes have one learnt row for input", n.Name)
+			remedy := ""
+			if c.Inputs[n.Name] == "" {
+				remedy = fmt.Sprintf("; {input} %s=embed:64 learns a row for each", n.Name)
+			}
+			c.Note("type %s has no features: all of its nodes have one learnt row for input%s", n.Name, remedy)
 		}
 	}
 	if c.data.Unlabelled > 0 {
