@@ -146,7 +146,7 @@ func TestRandomSplit(t *testing.T) {
 
 	_, rep = build(t, f, Options{Features: "degree"})
 	require.Equal(t, []SplitReport{{"random", "node", 540, 180, 180, 0}}, rep.Splits)
-	require.Equal(t, "the source has no split: made random:0.6/0.2/0.2 with seed 1", rep.Notes[0])
+	require.Contains(t, rep.Notes, "the source has no split: made random:0.6/0.2/0.2 with seed 1")
 
 	f.schema.Labels = nil
 	_, rep = build(t, f, Options{Features: "degree"})

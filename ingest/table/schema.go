@@ -458,10 +458,10 @@ func (d *document) files(words []word) (files []string) {
 				d.errorf(w.line, "%w", err)
 			case info.IsDir():
 				d.errorf(w.line, "files %q: %s is a folder; name the files in it, as in %s/*.csv",
-					lines.ClipText(w.text), lines.ClipText(f), lines.ClipText(w.text))
+					lines.ClipText(w.text), lines.ClipText(filepath.Base(f)), lines.ClipText(w.text))
 			case info.Size() == 0 && len(found) > 1: // a part that nothing fell to
 			case slices.Contains(files, f):
-				d.errorf(w.line, "files %q: %s is listed twice", lines.ClipText(w.text), lines.ClipText(f))
+				d.errorf(w.line, "files %q: %s is listed twice", lines.ClipText(w.text), lines.ClipText(filepath.Base(f)))
 			default:
 				files = append(files, f)
 			}
