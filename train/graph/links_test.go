@@ -71,8 +71,9 @@ func TestLinksAreLearnt(t *testing.T) {
 		{func(o *run.Options) { o.Negatives, o.Chunk, o.Loss, o.Metric = "in-batch", 60, "ce", metric.AP }, 0.65},
 		{func(o *run.Options) { o.Metric, o.EvalNegatives, o.Corrupt = metric.MRR, "uniform:20", "both" }, 0.25},
 		{func(o *run.Options) {
-			o.Metric, o.EvalNegatives, o.Sampler = metric.Hits(50), "uniform:5", sample.Labor0
-		}, 0.05},
+			o.Metric, o.EvalNegatives, o.Negatives, o.Sampler = metric.Hits(5), "uniform:50", "uniform:9", sample.Labor0
+		}, 0.2},
+		{func(o *run.Options) { o.Metric, o.EvalNegatives = metric.Hits(50), "pairs:5" }, 0.05},
 		{func(o *run.Options) { o.Kind, o.EvalBytes = model.GCN, 0 }, 0.7},
 	} {
 		o := linkOptions()
@@ -178,10 +179,13 @@ func TestLinksOfNothing(t *testing.T) {
 	for want, change := range map[string]func(o *run.Options){
 		"{metric} accuracy: of {task} link there are roc-auc, ap, mrr and hits@K": func(o *run.Options) { o.Metric = metric.Accuracy },
 		"{metric} hits@100000 wants 100000 negatives, and there are": func(o *run.Options) {
-			o.Metric, o.EvalNegatives = metric.Hits(100_000), "uniform:20"
+			o.Metric, o.EvalNegatives = metric.Hits(100_000), "pairs:20"
 		},
 		"wants 50 negatives, and there are 20": func(o *run.Options) {
-			o.Metric, o.EvalNegatives, o.EvalEdges = metric.Hits(50), "uniform:4", 5
+			o.Metric, o.EvalNegatives, o.EvalEdges = metric.Hits(50), "pairs:4", 5
+		},
+		"{metric} hits@50 wants 50 negatives for each link, and there are 49": func(o *run.Options) {
+			o.Metric, o.EvalNegatives, o.Corrupt = metric.Hits(50), "uniform:49", "both"
 		},
 		"{eval_edges} -1: at least 0":                                                        func(o *run.Options) { o.EvalEdges = -1 },
 		"{metric} mrr ranks each link among negatives of its own":                            func(o *run.Options) { o.Metric, o.EvalNegatives = metric.MRR, "pairs:3" },

@@ -14,7 +14,7 @@ import (
 // rank, and up to twice that while lists grow. One goroutine uses it.
 type Batches[S cmp.Ordered] struct {
 	batch, all scores[S]
-	ranks      reciprocal
+	ranks      Ranks // of MRR
 	sum        Batched // of the batches
 	undefined  int     // batches without a negative
 }
@@ -33,9 +33,7 @@ type Batched struct {
 
 // Rank adds the rank of a positive among candidates of its own. higher of them score higher, and
 // same the same: see MRR.
-func (b *Batches[S]) Rank(higher, same int) {
-	b.ranks.halves = append(b.ranks.halves, uint32(2+2*higher+same))
-}
+func (b *Batches[S]) Rank(higher, same int) { b.ranks.Add(higher, same) }
 
 // RankAmong adds the rank of a positive's score among the scores of its candidates. None may be
 // NaN.

@@ -17,8 +17,9 @@ const (
 	// for each negative that scores higher, plus a half for each that scores the same. With ties
 	// that is halfway between the best and the worst rank, as in TGB's evaluator.
 	MRR Kind = "mrr"
-	// hits goes before K: Hits(K) is the share of positives that score strictly higher than the
-	// K-th best of all negatives, as in OGB's evaluator; 1 where there are fewer.
+	// hits goes before K. Hits(K) of a pool is the share of positives that score strictly higher
+	// than the K-th best of all negatives; 1 where there are fewer. Hits(K) of [Ranks] is the share
+	// of ranks up to K. OGB's evaluators measure a pool and lists in these ways, too.
 	hits = "hits@"
 )
 
@@ -45,19 +46,19 @@ func (k Kind) OfLinks() bool {
 }
 
 // Links measures the scores of positives, links that exist, and of negatives, links that do not. It
-// keeps them: 4 bytes for each score, for MRR 4 for each positive, up to twice that while lists
+// keeps them: 4 bytes for each score, for [Lists] 4 for each positive, up to twice that while lists
 // grow.
 type Links interface {
-	// Add takes the scores of positives and of negatives. MRR wants the same number for each
-	// positive, one after the other; for the other metrics negatives are one pool of all that was
-	// added.
+	// Add takes the scores of positives and of negatives. Lists want the same number of negatives
+	// for each positive, one after the other; other metrics take negatives as one pool of all that
+	// was added.
 	Add(positive, negative []float32)
 	// Value is the metric of all scores since the last Reset.
 	Value() (float64, error)
 	Reset()
 }
 
-// NewLinks makes the accumulator of k.
+// NewLinks makes the accumulator of k. Negatives are one pool, except for MRR.
 func NewLinks(k Kind) (Links, error) {
 	best, isHits := k.Best()
 	switch {
@@ -68,7 +69,7 @@ func NewLinks(k Kind) (Links, error) {
 	case isHits:
 		return &pooled{kind: k, of: func(s *scores[float32]) float64 { return s.hits(best) }}, nil
 	case k == MRR:
-		return &reciprocal{}, nil
+		return NewLists(k)
 	}
 	return nil, fmt.Errorf("{metric} %s: of links there are %s", k, LinkKinds)
 }
@@ -77,9 +78,10 @@ func NewLinks(k Kind) (Links, error) {
 // share of ranks up to K. A rank is 1, plus 1 for each candidate that scores higher, plus a half
 // for each that scores the same. It keeps 4 bytes a positive.
 type Ranks struct {
-	kind Kind
-	best int // of Hits
-	reciprocal
+	kind   Kind
+	best   int      // of Hits
+	halves []uint32 // twice each rank
+	nan    int
 }
 
 // NewRanks makes the accumulator of k.
@@ -97,21 +99,27 @@ func (r *Ranks) Add(higher, same int) { r.halves = append(r.halves, uint32(2+2*h
 // AddNaN adds a positive that has NaN for its score, or for a candidate's.
 func (r *Ranks) AddNaN() { r.nan++ }
 
-// Value returns the metric of all positives since the last Reset.
+// Value returns the metric of all positives since the last Reset. It adds up from the smallest
+// ranks on, so that it does not depend on the order of positives.
 func (r *Ranks) Value() (float64, error) {
 	switch {
-	case r.kind == MRR:
-		return r.reciprocal.Value()
 	case r.nan > 0:
-		return 0, undefined(r.kind, fmt.Sprintf("%d positives have scores that are NaN, or their candidates do", r.nan))
+		return 0, undefined(r.kind, fmt.Sprintf("%d positives have scores that are NaN, or their negatives do", r.nan))
 	case len(r.halves) == 0:
 		return 0, undefined(r.kind, "there is no positive")
+	case r.best > 0:
+		return r.Within(r.best), nil
 	}
-	return r.Within(r.best), nil
+	slices.Sort(r.halves)
+	sum := 0.0
+	for _, rank := range r.halves {
+		sum += 2 / float64(rank)
+	}
+	return sum / float64(len(r.halves)), nil
 }
 
 // Within returns the share of ranks up to k since the last Reset.
-func (r *reciprocal) Within(k int) float64 {
+func (r *Ranks) Within(k int) float64 {
 	hits := 0
 	for _, half := range r.halves {
 		if half <= uint32(2*k) {
@@ -119,6 +127,50 @@ func (r *reciprocal) Within(k int) float64 {
 		}
 	}
 	return float64(hits) / float64(len(r.halves))
+}
+
+// Reset forgets all positives.
+func (r *Ranks) Reset() { r.halves, r.nan = r.halves[:0], 0 }
+
+// Lists measures as Ranks does, from the scores of positives and of their own negatives.
+type Lists struct{ Ranks }
+
+// NewLists makes the accumulator of k.
+func NewLists(k Kind) (*Lists, error) {
+	r, err := NewRanks(k)
+	if err != nil {
+		return nil, err
+	}
+	return &Lists{*r}, nil
+}
+
+// Add takes the scores of positives, and of the same number of negatives for each, one positive's
+// after the other's.
+func (l *Lists) Add(positive, negative []float32) {
+	if len(positive) == 0 {
+		return
+	}
+	if len(negative)%len(positive) != 0 {
+		panic(fmt.Sprintf("metric: %d negatives of %d positives", len(negative), len(positive)))
+	}
+	each := len(negative) / len(positive)
+	for i, x := range positive {
+		higher, same, bad := 0, 0, x != x
+		for _, y := range negative[i*each : (i+1)*each] {
+			switch {
+			case y != y:
+				bad = true
+			case y > x:
+				higher++
+			case y == x:
+				same++
+			}
+		}
+		if bad {
+			l.AddNaN()
+		}
+		l.Ranks.Add(higher, same)
+	}
 }
 
 // pooled is a metric of positives and of one pool of negatives.
@@ -179,55 +231,3 @@ func (s *scores[S]) hits(k int) float64 {
 	}
 	return float64(above) / float64(len(s.positive))
 }
-
-// reciprocal measures MRR.
-type reciprocal struct {
-	halves []uint32 // twice each rank
-	nan    int
-}
-
-func (r *reciprocal) Add(positive, negative []float32) {
-	if len(positive) == 0 {
-		return
-	}
-	if len(negative)%len(positive) != 0 {
-		panic(fmt.Sprintf("metric: %d negatives of %d positives", len(negative), len(positive)))
-	}
-	each := len(negative) / len(positive)
-	for i, x := range positive {
-		rank := uint32(2)
-		bad := x != x
-		for _, y := range negative[i*each : (i+1)*each] {
-			switch {
-			case y != y:
-				bad = true
-			case y > x:
-				rank += 2
-			case y == x:
-				rank++
-			}
-		}
-		if bad {
-			r.nan++
-		}
-		r.halves = append(r.halves, rank)
-	}
-}
-
-// Value adds up from the smallest ranks on, so that it does not depend on the order of positives.
-func (r *reciprocal) Value() (float64, error) {
-	switch {
-	case r.nan > 0:
-		return 0, undefined(MRR, fmt.Sprintf("%d positives have scores that are NaN, or their negatives do", r.nan))
-	case len(r.halves) == 0:
-		return 0, undefined(MRR, "there is no positive")
-	}
-	slices.Sort(r.halves)
-	sum := 0.0
-	for _, rank := range r.halves {
-		sum += 2 / float64(rank)
-	}
-	return sum / float64(len(r.halves)), nil
-}
-
-func (r *reciprocal) Reset() { r.halves, r.nan = r.halves[:0], 0 }

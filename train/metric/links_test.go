@@ -89,6 +89,27 @@ func TestLinksEqualTheirDefinitions(t *testing.T) {
 	})
 }
 
+// TestHitsOfLists: by hand. Ranks are 2, 1 + ½, and 3 for a score below both of its negatives.
+func TestHitsOfLists(t *testing.T) {
+	for k, want := range map[int]float64{1: 0, 2: 2.0 / 3, 3: 1} {
+		m, err := NewLists(Hits(k))
+		require.NoError(t, err)
+		for range 2 {
+			m.Add([]float32{1, 2}, []float32{0, 3, 2, 1})
+			m.Add([]float32{5}, []float32{6, 7})
+			got, err := m.Value()
+			require.NoError(t, err)
+			require.InDelta(t, want, got, 1e-15, k)
+			m.Reset()
+		}
+		m.Add([]float32{nan}, []float32{1})
+		_, err = m.Value()
+		require.ErrorIs(t, err, ErrUndefined)
+	}
+	_, err := NewLists(AP)
+	require.ErrorContains(t, err, "of ranks there are mrr and hits@K")
+}
+
 // TestLinksByHand: the average precision equals the example in scikit-learn's documentation.
 func TestLinksByHand(t *testing.T) {
 	positive, negative := []float32{0.35, 0.8}, []float32{0.1, 0.4}

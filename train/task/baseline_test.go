@@ -189,7 +189,7 @@ func TestBaselineOfLinks(t *testing.T) {
 		for _, part := range []Part{Valid, Test} {
 			_, err := k.Part(t.Context(), part)
 			require.NoError(t, err)
-			m, err := metric.NewLinks(k.Kind())
+			m, err := k.newMetric()
 			require.NoError(t, err)
 			src, dst := k.held[part].Ends()
 			for i, u := range src {

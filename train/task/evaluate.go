@@ -48,7 +48,7 @@ type evaluation struct {
 // open finds the negatives of evaluation, and checks that they suit the metric.
 func (e *evaluation) open(k *Links) (err error) {
 	e.held = [2]store.HeldEdges{k.data.Links.Valid, k.data.Links.Test}
-	if e.metric, err = metric.NewLinks(k.kind); err != nil {
+	if e.metric, err = k.newMetric(); err != nil {
 		return err
 	}
 	several := len(k.relations) > 1
@@ -163,16 +163,33 @@ func (k *Links) Measurable(p Part) error {
 		}
 		return nil
 	}
-	pool := k.negativesOf(p, e.of)
 	lists := e.of.Way == Uniform || e.of.Way == Given && e.held[p].Part.PoolSrc == nil
-	best, isHits := k.kind.Best()
 	if k.kind == metric.MRR && !lists {
 		return fail("{metric} mrr ranks each link among negatives of its own, and these are for all; take uniform:1000")
 	}
-	if isHits && int64(best) > pool {
-		return fail("{metric} %s wants %d negatives, and there are %d; take a smaller K, or more of them", k.kind, best, pool)
+	among, each := k.negativesOf(p, e.of), ""
+	if k.byRank() {
+		among, each = k.ownNegatives(p), " for each link"
+	}
+	if best, isHits := k.kind.Best(); isHits && int64(best) > among {
+		return fail("{metric} %s wants %d negatives%s, and there are %d; take a smaller K, or more of them", k.kind, best, each, among)
 	}
 	return nil
+}
+
+// ownNegatives returns the number of nodes among which a link of a part is ranked: the smaller one
+// where its two ends differ.
+func (k *Links) ownNegatives(p Part) int64 {
+	if k.evaluation.of.Way == Uniform {
+		return int64(k.evaluation.of.Of)
+	}
+	n := int64(math.MaxInt64)
+	for _, f := range []*store.File{k.held[p].Part.SrcNegatives, k.held[p].Part.DstNegatives} {
+		if f != nil {
+			n = min(n, f.Cols)
+		}
+	}
+	return n
 }
 
 // Examples returns "links".
@@ -221,7 +238,7 @@ func (k *Links) scoring(of Negatives) (n int64) {
 		links := int64(k.Count(Part(p)))
 		negatives := min(k.negativesOf(Part(p), of), 1<<50) // any more would overflow below
 		kept := links
-		if k.kind != metric.MRR {
+		if !k.byRank() {
 			kept += negatives
 		}
 		scores = max(scores, kept)

@@ -170,7 +170,7 @@ func NewLinks(d *data.Data, o Options, l LinkOptions, decoder model.Decoder) (_ 
 		}
 		k.evaluation.bounded = true
 	}
-	if k.trained, err = metric.NewLinks(k.kind); err != nil {
+	if k.trained, err = k.newMetric(); err != nil {
 		return nil, d.Set.About(err)
 	}
 	if k.negatives, err = ParseNegatives(k.links.Negatives, Uniform, Filtered, Shared, InBatch, All); err != nil {
@@ -199,6 +199,21 @@ func NewLinks(d *data.Data, o Options, l LinkOptions, decoder model.Decoder) (_ 
 		return nil, err
 	}
 	return k, k.checkAll(decoder)
+}
+
+// newMetric returns an accumulator of the metric.
+func (k *Links) newMetric() (metric.Links, error) {
+	if k.byRank() {
+		return metric.NewLists(k.kind)
+	}
+	return metric.NewLinks(k.kind)
+}
+
+// byRank reports whether the metric is one of ranks. Hits@K is one where each link has negatives of
+// its own.
+func (k *Links) byRank() bool {
+	_, isHits := k.kind.Best()
+	return k.kind == metric.MRR || isHits && !k.sharesNegatives()
 }
 
 // sharesNegatives reports whether evaluation has a pool of negatives for all links, so that there
@@ -706,18 +721,27 @@ func (k *Links) measureBatch(scores [][]float32, lists []lists, a *step.Tally) {
 			if start[n+1] > mostMeasured && n > 0 {
 				break
 			}
-			own := got[start[n]:start[n+1]]
+			negative := got[start[n]:start[n+1]]
 			var positive []float32
 			if k.links.Loss == CE {
-				positive, own = own[:1], own[1:]
+				positive, negative = negative[:1], negative[1:]
 			} else {
 				positive = positives[of][n : n+1]
 			}
-			k.trained.Add(positive, own)
-			measured += len(own)
+			measured += k.addTrained(positive, negative)
 		}
 	}
 	k.measured(measured, a)
+}
+
+// addTrained adds the scores of a positive and its negatives to the metric of a batch, and returns
+// the number of negatives that it added. It adds none if the positive is among the first K anyway.
+func (k *Links) addTrained(positive, negative []float32) int {
+	if best, isHits := k.kind.Best(); isHits && k.byRank() && len(negative) < best {
+		return 0
+	}
+	k.trained.Add(positive, negative)
+	return len(negative)
 }
 
 // measured adds the metric of so many negatives to a, if there is one.

@@ -299,7 +299,7 @@ func TestPairsOfEvaluation(t *testing.T) {
 }
 
 // TestScoresAreBudgeted: Bytes counts the scores that a metric keeps of all links and negatives,
-// twice since lists grow; for MRR only of links.
+// twice since lists grow; for metrics of ranks only of links.
 func TestScoresAreBudgeted(t *testing.T) {
 	d := pairs(t)
 	bytes := func(kind metric.Kind, negatives, corrupt string) int64 {
@@ -310,6 +310,7 @@ func TestScoresAreBudgeted(t *testing.T) {
 	}
 	require.EqualValues(t, 2*4*2*100, bytes(metric.AP, "uniform:100", "dst")-bytes(metric.MRR, "uniform:100", "dst"))
 	require.EqualValues(t, 2*4*2*100*2, bytes(metric.AP, "uniform:100", "both")-bytes(metric.MRR, "uniform:100", "both"))
+	require.Equal(t, bytes(metric.MRR, "uniform:100", "dst"), bytes(metric.Hits(3), "uniform:100", "dst"))
 	// Each drawn pair of both parts takes 8 bytes. Each pair of the larger part also takes a score,
 	// and a place in a list and a row while it is scored.
 	require.EqualValues(t, 8*(2+1)*10+(2*4+pairBytes+4*4*9/8)*2*10, bytes(metric.AP, "pairs:1010", "")-bytes(metric.AP, "pairs:1000", ""))

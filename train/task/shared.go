@@ -200,8 +200,7 @@ func (k *Links) measureShared(positives, scores []float32, each int, placed bool
 		if placed {
 			own = own[1:]
 		}
-		k.trained.Add(positives[i:i+1], own)
-		negatives += len(own)
+		negatives += k.addTrained(positives[i:i+1], own)
 	}
 	return negatives
 }
