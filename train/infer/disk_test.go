@@ -63,11 +63,12 @@ func network(t testing.TB, path string, c model.Config, o Options) *Evaluator {
 		shape.Relations = append(shape.Relations, model.Relation{Name: name, Relation: schema.Relations[i]})
 		shape.Edges = append(shape.Edges, d.EdgeDim(i))
 	}
-	o.Draws = sample.Config{Fanouts: make([]int, c.Layers), Options: c.Kind.Sampling(), Weighted: o.Draws.Weighted}
-	for l := range o.Draws.Fanouts {
-		o.Draws.Fanouts[l] = c.Kind.All()
+	o.Draws = sample.Config{Fanouts: slices.Repeat([]int{c.Kind.All()}, c.Layers), Weighted: o.Draws.Weighted}
+	if c.Layers == 0 {
+		o.Draws.Fanouts, shape.Out = []int{0}, d.Types[d.Target].Dim()
 	}
 	shape.Reach = o.Draws.Reach(schema, d.Target)
+	o.Draws.Options = c.Blocks(shape)
 	be := kernels.NewCPU(kernels.CPUOptions{})
 	s := step.New(be, model.New(be, c, shape, 1), nil, optim.Options{})
 	t.Cleanup(s.Close)
@@ -169,11 +170,15 @@ func writeTyped(t *rapid.T, dir string, s storetest.TypedSpec) string {
 }
 
 // TestOnDiskAsInMemory: rows of any layer of any network are the same, bit for bit, under any
-// budget and with chunks of any size.
+// budget and with chunks of any size. So are rows as they are, of a network without layers.
 func TestOnDiskAsInMemory(t *testing.T) {
 	graph, dir := t.TempDir(), filepath.Join(t.TempDir(), "layers")
 	rapid.Check(t, func(rt *rapid.T) {
 		c := model.Config{Kind: rapid.SampledFrom(model.Kinds).Draw(rt, "kind"), Layers: 3, Hidden: 8, Norm: "layer", Heads: 2}
+		layer := rapid.IntRange(1, 2).Draw(rt, "layer")
+		if rapid.IntRange(1, 8).Draw(rt, "no layers") == 1 {
+			c.Layers, layer = 0, 0
+		}
 		path := writeTyped(rt, graph, randomGraph(rt, c.Kind.Typed()))
 		e := network(t, path, c, Options{Bytes: 1 << 30, FS: storetest.NoSync})
 		var nodes []uint32
@@ -182,7 +187,6 @@ func TestOnDiskAsInMemory(t *testing.T) {
 				nodes = append(nodes, v)
 			}
 		}
-		layer := rapid.IntRange(1, 2).Draw(rt, "layer")
 		wantIDs, want, err := rows(t.Context(), e, layer, nodes)
 		require.NoError(rt, err)
 		require.Equal(rt, nodes, wantIDs)

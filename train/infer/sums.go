@@ -361,7 +361,9 @@ func (e *Evaluator) layerGiven(
 		g.Nodes[n].IDs = g.Nodes[n].IDs.Slice(0, g.Nodes[n].Dst)
 	}
 	for r, sum := range given {
-		g.Edges[r].Given = sum
+		if sum.Rows > 0 { // a network without layers has no edges at all
+			g.Edges[r].Given = sum
+		}
 	}
 	if l == 0 {
 		e.step.Label(&g, drawn)
