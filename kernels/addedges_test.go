@@ -8,12 +8,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 // TestAddEdgesSetsAgree: sets add what the plain function does, and touch nothing beyond: columns
 // of all tails, whole rows and a range of columns, lists shorter and longer than what is prefetched
 // and than what a call adds, and operands that end where memory does.
 func TestAddEdgesSetsAgree(t *testing.T) {
+	storetest.Long(t)
 	var f fence
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, cols := range rowSizes() {

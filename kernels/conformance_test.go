@@ -5,6 +5,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/kernels/kerneltest"
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 func TestCPUConforms(t *testing.T) {
@@ -35,5 +36,6 @@ func TestReferenceConforms(t *testing.T) {
 // TestRemoteConforms is of the suite, which must not take it for granted that the host can address
 // a backend's memory.
 func TestRemoteConforms(t *testing.T) {
+	storetest.Long(t)
 	kerneltest.Run(t, func() kernels.Backend { return kerneltest.Remote(kernels.NewCPU(kernels.CPUOptions{Threads: 2})) })
 }

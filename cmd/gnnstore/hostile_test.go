@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/ingest/build"
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 var update = flag.Bool("update", false, "write what TestHostile finds to testdata/hostile.txt")
@@ -268,6 +269,7 @@ func int64s(values ...int64) (b []byte) {
 // has the outcomes. Look at what changes there, since a damaged file may be read wrongly. -update
 // writes it again.
 func TestHostile(t *testing.T) {
+	storetest.Long(t)
 	var got strings.Builder
 	outside := filepath.Join(t.TempDir(), "outside")
 	require.NoError(t, os.WriteFile(outside, []byte("root:x:0:0\n"), 0o666))

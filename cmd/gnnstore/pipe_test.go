@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 // gnnstore runs a command that has to end, and gives its exit code and what it printed.
@@ -38,6 +40,7 @@ func pipeFor(t *testing.T, path string) {
 
 // TestPipesAsSources: an open of a pipe waits forever. No file of any source is opened so.
 func TestPipesAsSources(t *testing.T) {
+	storetest.Long(t)
 	work := t.TempDir()
 	at := func(name string) string { return filepath.Join(work, name) }
 	fixtures := func(name, format string) string {

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 // snapshot returns what a directory holds: of each name its mode, time and content.
@@ -91,6 +93,7 @@ func (s strangeRun) readers(run, out string) [][]string {
 // TestReadersWriteNothing: eval, predict and stats work on a read-only run. Afterwards the run is
 // the same, down to the times of its directories.
 func TestReadersWriteNothing(t *testing.T) {
+	storetest.Long(t)
 	for _, s := range strangeRuns {
 		t.Run(s.name, func(t *testing.T) {
 			work := t.TempDir()
@@ -126,6 +129,7 @@ func TestReadersWriteNothing(t *testing.T) {
 // run. Of names, kinds of what is in their place, and commands, each pair is met, and names that
 // all runs have meet other triples in each.
 func TestLinksInRuns(t *testing.T) {
+	storetest.Long(t)
 	for shift, s := range strangeRuns {
 		t.Run(s.name, func(t *testing.T) {
 			work := t.TempDir()
@@ -187,6 +191,7 @@ func TestLinksInRuns(t *testing.T) {
 // TestNewestCheckpointMissing: if the newest checkpoint is damaged or gone, commands use an older
 // one only on request.
 func TestNewestCheckpointMissing(t *testing.T) {
+	storetest.Long(t)
 	for _, s := range strangeRuns {
 		t.Run(s.name, func(t *testing.T) {
 			work := t.TempDir()

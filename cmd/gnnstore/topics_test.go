@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
@@ -115,6 +116,7 @@ func TestTopicsNameFlags(t *testing.T) {
 // other: the lines of code that begin with "$ gnnstore". Tutorials are left to tools/ci, whose
 // transcripts run all their commands and compare what they print.
 func TestTopicsExamples(t *testing.T) {
+	storetest.Long(t)
 	for name, text := range topicTexts(t) {
 		if strings.HasPrefix(name, "tutorial-") {
 			continue

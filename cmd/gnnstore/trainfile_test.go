@@ -8,12 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // TestTrainAgain: run.json and --print-config repeat each kind of run, with the same options and
 // weights.
 func TestTrainAgain(t *testing.T) {
+	storetest.Long(t)
 	t.Chdir(t.TempDir())
 	do := func(args ...string) string {
 		t.Helper()

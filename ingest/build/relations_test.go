@@ -10,11 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 // TestSyncsOfRelations: a relation of few edges costs a sync of each of its two sections and of
 // their directory. Journals between them sync what is new.
 func TestSyncsOfRelations(t *testing.T) {
+	storetest.Long(t)
 	const relations = 80
 	for _, c := range []struct {
 		kind     ingest.IDs

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 // everything is a graph whose build has a pass of every kind.
@@ -151,6 +152,7 @@ func passNames(r *Report) (names []string) {
 // uninterrupted one makes, and leaves nothing else. Every other time it is the machine that ends,
 // and all that was not synced is lost.
 func TestKilled(t *testing.T) {
+	storetest.Long(t)
 	for i, o := range everyOptions() {
 		o.test.journal = true
 		whole := newDisk(newMem(t), forever)
@@ -203,6 +205,7 @@ func TestKilled(t *testing.T) {
 // TestCancelled ends a build after each pass that any options have, and after every fourth of each:
 // the next does what is left and no more, under other memory too.
 func TestCancelled(t *testing.T) {
+	storetest.Long(t)
 	ended := map[string]bool{}
 	for i, o := range everyOptions() {
 		o.test.journal = true
@@ -430,6 +433,7 @@ func TestFullDiskAnywhere(t *testing.T) {
 
 // TestLeastMemory: what a plan says is needed is, and is enough.
 func TestLeastMemory(t *testing.T) {
+	storetest.Long(t)
 	for _, o := range append(everyOptions(), Options{Split: "per-class:1/1"}, Options{Split: "random:0.5/0.2/0.2", Features: "degree", Order: OrderOriginal}) {
 		big := everything()
 		big.schema.NodeTypes[0].Count = 300_000 // few of them have edges

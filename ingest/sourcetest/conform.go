@@ -11,29 +11,32 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// promises are the promises of [ingest.Source], and their tests.
+// promises are the promises of [ingest.Source], and their tests. The costly ones read all sections
+// several times.
 var promises = []struct {
-	name  string
-	check func(c *conformance) error
+	name   string
+	costly bool
+	check  func(c *conformance) error
 }{
-	{"schema is well formed", (*conformance).checkSchema},
-	{"identity is the same for the same input", (*conformance).checkIdentity},
-	{"nodes and edges have a row each", (*conformance).checkCounts},
-	{"ids are in range", (*conformance).checkIDs},
-	{"labels are in range", (*conformance).checkLabels},
-	{"sections can be read again in any order", (*conformance).checkAgain},
-	{"chunks are lent for the call", (*conformance).checkLent},
-	{"emit is called in the reader's goroutine", (*conformance).checkGoroutine},
-	{"an error of emit ends a section", (*conformance).checkStop},
-	{"a cancelled context ends a section", (*conformance).checkCancelled},
-	{"a context that is cancelled at any moment", (*conformance).checkCancelledAnywhere},
-	{"nothing is left when a section ends", (*conformance).checkLeftovers},
-	{"Close may be called twice", (*conformance).checkClose},
-	{"rows can be had in any order", (*conformance).checkRowMaker},
-	{"missing rows are zeros, and counted", (*conformance).checkSparse},
-	{"bad rows and remarks count once", (*conformance).checkReports},
+	{"schema is well formed", false, (*conformance).checkSchema},
+	{"identity is the same for the same input", false, (*conformance).checkIdentity},
+	{"nodes and edges have a row each", false, (*conformance).checkCounts},
+	{"ids are in range", false, (*conformance).checkIDs},
+	{"labels are in range", false, (*conformance).checkLabels},
+	{"sections can be read again in any order", true, (*conformance).checkAgain},
+	{"chunks are lent for the call", true, (*conformance).checkLent},
+	{"emit is called in the reader's goroutine", true, (*conformance).checkGoroutine},
+	{"an error of emit ends a section", true, (*conformance).checkStop},
+	{"a cancelled context ends a section", true, (*conformance).checkCancelled},
+	{"a context that is cancelled at any moment", true, (*conformance).checkCancelledAnywhere},
+	{"nothing is left when a section ends", true, (*conformance).checkLeftovers},
+	{"Close may be called twice", false, (*conformance).checkClose},
+	{"rows can be had in any order", false, (*conformance).checkRowMaker},
+	{"missing rows are zeros, and counted", false, (*conformance).checkSparse},
+	{"bad rows and remarks count once", true, (*conformance).checkReports},
 }
 
 // Conform tests that a source keeps the contract of [ingest.Source]. open opens the same sound
@@ -48,7 +51,12 @@ func Conform(t *testing.T, open func() (ingest.Source, error), more ...func() (i
 		require.NoError(t, err, "input %d", input)
 		several = several || slices.ContainsFunc(c.want, func(r rows) bool { return r.chunks > 1 })
 		for _, p := range promises {
-			t.Run(fmt.Sprintf("input %d: %s", input, p.name), func(t *testing.T) { require.NoError(t, p.check(c)) })
+			t.Run(fmt.Sprintf("input %d: %s", input, p.name), func(t *testing.T) {
+				if input > 0 && p.costly {
+					storetest.Long(t)
+				}
+				require.NoError(t, p.check(c))
+			})
 		}
 	}
 	require.True(t, several, "every section comes in one chunk, which tests little; use a larger input")

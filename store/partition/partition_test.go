@@ -357,6 +357,7 @@ func compare(t *testing.T, whole *store.Dataset, dir string, parts int, report *
 // clears, and the parts have the same seals then. Every third operation fails where the nodes are
 // divided by more than the rule: most operations are the same.
 func TestInterrupted(t *testing.T) {
+	storetest.Long(t)
 	for by, step := range map[string]int32{ByRule: 1, ByGreedy: 3} {
 		t.Run(by, func(t *testing.T) { testInterrupted(t, []string{by}, step) })
 	}

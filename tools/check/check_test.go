@@ -36,7 +36,7 @@ func tree() fstest.MapFS {
 		"store/store.go":                    "// Package store keeps.\npackage store\n\nimport _ \"" + module + "/store/internal/mapping\"\n",
 		"store/store_test.go":               source("store_test", "store", "store/storetest"),
 		"store/internal/mapping/mapping.go": source("mapping"),
-		"store/storetest/storetest.go":      source("storetest", "store"),
+		"store/storetest/storetest.go":      source("storetest", "store") + "import \"os\"\n\nvar _ = os.Getenv(\"HOME\")\n",
 		"kernels/kernels.go":                source("kernels"),
 		"kernels/kernels_test.go":           source("kernels", "store/storetest"),
 		"kernels/_gen/gen.go":               "this is not Go",

@@ -96,7 +96,7 @@ func checkFiles(p *pkg) []string {
 		if !f.test {
 			findings = append(findings, f.vagueNames()...)
 		}
-		if room := roomOf(p.dir); room != "cmd" && room != "tools" && !f.test {
+		if room := roomOf(p.dir); room != "cmd" && room != "tools" && !f.test && !isTestHelper(p.dir) {
 			findings = append(findings, f.commandCalls()...)
 		}
 	}

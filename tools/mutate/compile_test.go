@@ -18,11 +18,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 // TestMutantsCompile type-checks every mutant of the table within its package. A change elsewhere
 // can turn the new text of a mutant wrong without touching the old one.
 func TestMutantsCompile(t *testing.T) {
+	storetest.Long(t)
 	of := map[string][]mutant{} // by the directory of the file
 	for _, table := range tables {
 		for _, m := range table {

@@ -75,7 +75,7 @@ func try(ctx context.Context, root string, m mutant, o options) (r result) {
 		args := []string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-failfast", "-timeout", o.timeout.String(), "-run", pattern, "./" + m.pack()}
 		cmd := exec.CommandContext(ctx, "go", append(args, ofRapid...)...)
 		cmd.Dir = root
-		cmd.Env = append(os.Environ(), "GNNSTORE_DATA=")
+		cmd.Env = append(os.Environ(), "GNNSTORE_DATA=", "GNNSTORE_LONG=1")
 		out, err := cmd.CombinedOutput()
 		if r = judge(strings.ReplaceAll(string(out), dir+string(filepath.Separator), ""), err); r.verdict != survived {
 			return r

@@ -78,6 +78,7 @@ func aheadRuns(t *testing.T) map[string]struct {
 // TestAhead: a backend that goes on after its calls have returned trains to the same bits, and is
 // waited for and copied to as rarely as it may.
 func TestAhead(t *testing.T) {
+	storetest.Long(t)
 	ahead := int64(0)
 	for name, c := range aheadRuns(t) {
 		want := trained(t, c.ds, c.o)

@@ -26,6 +26,7 @@ func cooperative(o run.Options) run.Options {
 // learns, and if some workers have no seeds. With equal weights, logits have the same bits. On
 // parts, and with little memory, they end with the same weights.
 func TestCooperativeNearOne(t *testing.T) {
+	storetest.Long(t)
 	nodes, links := open(t, storetest.Communities(600, 4, 8, 16, 2)), open(t, linked(600))
 	trust := openTyped(t, storetest.Trust(400, true, false))
 	rated, spec := open(t, ratedRows(500, store.U32)), storetest.Library(300, 3, 1)

@@ -81,6 +81,7 @@ func TestAutoEpochs(t *testing.T) {
 // TestAutoEpochsResume cuts a run at the end of epochs, and within some: it ends where it would
 // have.
 func TestAutoEpochsResume(t *testing.T) {
+	storetest.Long(t)
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	o := auto()
 	o.CheckpointEvery = 7

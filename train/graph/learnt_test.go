@@ -233,6 +233,7 @@ func TestLearntRowsResume(t *testing.T) {
 // TestLearntRowsAfterPowerLoss: see TestResumeAfterPowerLoss. Other goroutines write rows that lose
 // their place, so that moments are of several orders.
 func TestLearntRowsAfterPowerLoss(t *testing.T) {
+	storetest.Long(t)
 	ds := openTyped(t, storetest.Library(300, 3, 2))
 	o := learning()
 	o.Epochs, o.CheckpointEvery, o.LR, o.Cache.HostBytes, o.Batch = 4, 2, 0.05, 5000, 40

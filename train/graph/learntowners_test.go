@@ -22,6 +22,7 @@ import (
 // TestLearntOwners: workers that own learnt rows lose what one worker loses, but for the order of
 // sums, and end with the same bits under any budget, whether each has the whole dataset or a part.
 func TestLearntOwners(t *testing.T) {
+	storetest.Long(t)
 	ds, none := openTyped(t, storetest.Library(250, 3, 2)), open(t, storetest.Communities(250, 4, 8, 16, 2))
 	links, trust := open(t, linked(300)), openTyped(t, storetest.Trust(250, true, false))
 	for name, change := range map[string]func(o *run.Options){
@@ -115,6 +116,7 @@ func TestLearntOwnersOfLittle(t *testing.T) {
 // one without a break. Another number of workers is refused, and as many measure and predict as it
 // had.
 func TestLearntOwnersResume(t *testing.T) {
+	storetest.Long(t)
 	ds := openTyped(t, storetest.Library(250, 3, 2))
 	o := byParts(learning())
 	o.Epochs, o.CheckpointEvery, o.KeepCheckpoints, o.Cache.HostBytes, o.Batch, o.EvalBytes = 4, 3, 2, 9000, 20, 1<<20

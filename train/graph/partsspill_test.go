@@ -26,6 +26,7 @@ func (w *worker) spills(ds *store.Dataset, cache int64) {
 // TestPartsBySpill: by horizons, workers by parts or together get the same bits as by windows, on
 // the whole dataset and on parts, in each task.
 func TestPartsBySpill(t *testing.T) {
+	storetest.Long(t)
 	many := func(o run.Options, batch int) run.Options {
 		o = byParts(o)
 		o.Epochs, o.EpochSteps, o.Batch, o.Fanouts, o.Eval = 1, 80, batch, []int{3, 2}, "sampled"

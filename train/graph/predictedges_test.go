@@ -91,6 +91,7 @@ func ratedShop(spec storetest.TypedSpec) storetest.TypedSpec {
 // ends, and give the measured metric. They are the same bits in any order, beside any other edges,
 // and wherever rows are kept.
 func TestPredictEdges(t *testing.T) {
+	storetest.Long(t)
 	trust, between := openTyped(t, storetest.Trust(300, true, true)), openTyped(t, ratedShop(shop(rand.New(rand.NewPCG(3, 4)))))
 	for name, c := range map[string]struct {
 		ds     *store.Dataset

@@ -109,6 +109,7 @@ func TestEveryByteOfRecord(t *testing.T) {
 // TestEveryPartOfCheckpoint flips bits all over the newest checkpoint: each is found, and the run
 // goes on from the one before it, to the same end.
 func TestEveryPartOfCheckpoint(t *testing.T) {
+	storetest.Long(t)
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	want := trained(t, ds, long())
 	const newest = "checkpoints/00000012.safetensors"

@@ -82,6 +82,7 @@ var errCrash = errors.New("the power is out")
 // every kind of write, and resumes from them. It ends with the same weights, losses and counters as
 // a run that was never cut.
 func TestResumeAfterPowerLoss(t *testing.T) {
+	storetest.Long(t)
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	o := long()
 	whole := vfs.NewMem()
@@ -148,6 +149,7 @@ func TestResumeAfterPowerLoss(t *testing.T) {
 // TestResumeOverAndOver interrupts a run after every second step, which with κ of 5 is mostly amid
 // what batches share.
 func TestResumeOverAndOver(t *testing.T) {
+	storetest.Long(t)
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	for _, name := range []string{"ns", "ns nested", "labor0 nested", "labor0 smoothed", "rw nested"} {
 		t.Run(name, func(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 // batch. Batches differ in size from step to step, so what grows to the largest one does so in the
 // first epoch.
 func TestSteadyState(t *testing.T) {
+	storetest.Long(t)
 	if testing.Short() {
 		t.Skip("-short: hundreds of steps")
 	}

@@ -287,6 +287,7 @@ func TestWorkersUnlike(t *testing.T) {
 // leaves out the edges that it learns, each worker leaves out its own alone, so their batches
 // differ a little.
 func TestWorkersTasks(t *testing.T) {
+	storetest.Long(t)
 	links, trust := open(t, linked(300)), openTyped(t, storetest.Trust(250, true, false))
 	nodes, parts := open(t, storetest.Communities(300, 4, 8, 16, 2)), map[string]func(int) (*store.Dataset, error){}
 	dense := open(t, storetest.Communities(40, 1, 8, 12, 2).Linked())
@@ -434,6 +435,7 @@ func byParts(o run.Options) run.Options {
 // TestPartsAlike: workers that own nodes end with the bits of workers that read whatever they need,
 // in every network, under any budget, and each reads its own rows alone.
 func TestPartsAlike(t *testing.T) {
+	storetest.Long(t)
 	one, library := open(t, storetest.Communities(450, 4, 8, 24, 2)), open(t, several(300))
 	rated, spec := open(t, ratedRows(300, store.U32)), storetest.Library(300, 3, 1)
 	spec.Types[0].Dim, spec.Types[0].Row = 2, func(v int) []float32 { return []float32{float32(v % 3), float32(v % 7)} }
@@ -614,6 +616,7 @@ func TestPartsUneven(t *testing.T) {
 // TestPartsEnd: whichever worker fails or stops, and whatever it is at, none is left waiting, and
 // the run goes on from a checkpoint to the same bits. Some trials have spills.
 func TestPartsEnd(t *testing.T) {
+	storetest.Long(t)
 	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
 	o := byParts(outOfCore(ds, "pread"))
 	o.Epochs, o.Cache.HostBytes, o.Window, o.TopologyBytes, o.Batch = 3, 1<<10, 2, 3*o.TopologyBytes, 20

@@ -23,6 +23,7 @@ import (
 // TestWorkersReuse: workers that use hidden rows again, each its own, end with the same bits under
 // any budget, and whether each reads for itself or owners read for all.
 func TestWorkersReuse(t *testing.T) {
+	storetest.Long(t)
 	one, library := open(t, storetest.Communities(900, 4, 8, 24, 2)), open(t, several(600))
 	for name, change := range map[string]func(o *run.Options){
 		"sage":          func(*run.Options) {},
@@ -84,6 +85,7 @@ func TestWorkersReuse(t *testing.T) {
 // TestWorkersReuseUneven: workers of different budgets, which draw and read as far ahead as each
 // can, do not wait for each other for ever.
 func TestWorkersReuseUneven(t *testing.T) {
+	storetest.Long(t)
 	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
 	o := reusing()
 	o.Options, o.Parallel = outOfCore(ds, "pread").Options, run.ByParts
@@ -159,6 +161,7 @@ func TestWorkersReuseRest(t *testing.T) {
 // one without a break, with the rows that each worker kept. Another number of workers begins
 // without them, and says so.
 func TestWorkersReuseResume(t *testing.T) {
+	storetest.Long(t)
 	ds := open(t, storetest.Communities(450, 4, 8, 24, 2))
 	o := reusing()
 	o.Options = outOfCore(ds, "pread").Options

@@ -19,6 +19,7 @@ import (
 // TestHubsInParts: what a list comes to does not depend on how it is taken, whatever else its edges
 // bring along.
 func TestHubsInParts(t *testing.T) {
+	storetest.Long(t)
 	g := storetest.Library(200, 3, 4)
 	for r := range g.Relations {
 		g.Relations[r].Weight = func(v, i int) float32 { return float32(1 + (v*7+i*3)%5) }

@@ -22,7 +22,10 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	storetest.InMemory()
+	goleak.VerifyTestMain(m)
+}
 
 // rig is a dataset and what a pipeline over it needs.
 type rig struct {

@@ -16,6 +16,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/mutable"
+	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/plan"
 )
@@ -33,6 +34,7 @@ func grown(step int, row uint32, b []byte) []byte {
 // stage late now and then, each step sees what a plain loop says. So does a run after one that an
 // error has cut short, and one without a writer.
 func TestRowsThatStepsRewrite(t *testing.T) {
+	storetest.Long(t)
 	const size = 32
 	for lag := 1; lag <= 3; lag++ {
 		for _, host := range []int64{0, 12_000, 20_000, 1 << 20} {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/ingest/sampledata"
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 // computers returns the bundled graph: Amazon Computers, 13,752 products, with all edges in both
@@ -196,6 +197,7 @@ func growBatches(t *testing.T, topo lists, c Config, trial, first, doublings int
 // grows, in proportion to n-1. Bounds are sigmas standard errors of the differences. All seeds are
 // fixed.
 func TestWorkAndOverlapOfBatches(t *testing.T) {
+	storetest.Long(t)
 	topo := computers(t)
 	edges := 0.0
 	for _, list := range topo {

@@ -109,6 +109,7 @@ func exact(t testing.TB, events int, elem store.Elem) *store.Dataset {
 // plain loop, with any budget and after a resume. Types that hold the same features give the same
 // result.
 func TestMitigateFeatures(t *testing.T) {
+	storetest.Long(t)
 	for _, kind := range model.TemporalKinds {
 		for _, random := range []uint64{0, 7} {
 			var of [3]outcome

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/run"
 )
@@ -17,6 +18,7 @@ import (
 // TestSteadyState: once a run is warm, a step allocates nothing on the Go heap that grows with its
 // batch.
 func TestSteadyState(t *testing.T) {
+	storetest.Long(t)
 	if testing.Short() {
 		t.Skip("-short: a thousand steps")
 	}

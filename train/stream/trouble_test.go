@@ -189,6 +189,7 @@ var errCrash = errors.New("crash")
 // TestPowerLoss: what a crash leaves after any write, in a publication, a checkpoint, or between
 // them, goes on to what nothing disturbed.
 func TestPowerLoss(t *testing.T) {
+	storetest.Long(t)
 	ds := drifting(t, 500)
 	o := troubled(model.TGN)
 	o.Batch = 100
