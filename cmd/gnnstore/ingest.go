@@ -29,8 +29,8 @@ type ingestOptions struct {
 }
 
 // newIngest returns the command ingest, with a subcommand for each format. The command reads
-// formats itself too, since flags may come before the format, and the format may be unknown. For
-// line see newRoot.
+// formats itself too, since flags may come before the format, and the format may be unknown.
+// newRoot explains line.
 func newIngest(line []string) *cobra.Command {
 	var about []string
 	for _, n := range formatNames() {
@@ -71,7 +71,7 @@ const (
 		"An ingest that was killed goes on after the last pass it finished when the same command runs again."
 )
 
-// ingestOf returns the command of one format, still without flags and without work to do.
+// ingestOf returns the command of one format. giveFlags adds its flags and its work.
 func ingestOf(format string) *cobra.Command {
 	about, examples := formats[format].about, formats[format].examples
 	if format == autoFormat {
@@ -87,7 +87,7 @@ func ingestOf(format string) *cobra.Command {
 		Short:   about,
 		Long:    strings.Join(wrap("Read SRC into a sealed dataset at OUT, which must not exist. SRC is "+about+".", 98), "\n") + "\n\n" + aboutOut,
 		Example: strings.Join(lines, "\n"),
-		Run:     func(*cobra.Command, []string) {}, // without any, completion would leave the format out
+		Run:     func(*cobra.Command, []string) {}, // completion lists only commands that have a Run
 	}
 }
 

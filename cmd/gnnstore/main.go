@@ -93,9 +93,9 @@ func oneLine(err error) string {
 // extraCommands are commands that only a build with their tag has.
 var extraCommands []func() *cobra.Command
 
-// newRoot returns the command gnnstore with all commands below it. line is the command line that it
-// will run: an ingest of a format has its flags only if line names the format, since the flags of
-// all formats take longer to make than many a command runs. If line is nil, all have their flags.
+// newRoot returns the command gnnstore with all its subcommands. line is the command line to run. A
+// format of ingest gets its flags only if line names it, since making the flags of all formats
+// takes longer than many commands run. If line is nil, all formats get them.
 func newRoot(log *logOptions, line []string) *cobra.Command {
 	var showVersion bool
 	root := &cobra.Command{

@@ -24,7 +24,7 @@ func newMan() *cobra.Command {
 			if err := os.MkdirAll(args[0], 0o777); err != nil {
 				return err
 			}
-			root := newRoot(&logOptions{form: textLog}, nil) // its own root has not the flags of all formats
+			root := newRoot(&logOptions{form: textLog}, nil) // its own root lacks the flags of formats
 			root.DisableAutoGenTag = true
 			if markdown {
 				return doc.GenMarkdownTree(root, args[0])

@@ -160,7 +160,7 @@ func listRuns(paths []string, order func(a, b *listedRun) int) *runList {
 	}
 	slices.SortStableFunc(list.Runs, func(a, b *listedRun) int {
 		return cmp.Or(
-			cmp.Compare(filepath.Base(a.Dataset), filepath.Base(b.Dataset)), // a resumed run has the whole path
+			cmp.Compare(filepath.Base(a.Dataset), filepath.Base(b.Dataset)), // a resumed run records the whole path
 			cmp.Compare(a.Seal, b.Seal), cmp.Compare(a.Metric, b.Metric),
 			order(a, b),
 		)
@@ -170,7 +170,7 @@ func listRuns(paths []string, order func(a, b *listedRun) int) *runList {
 	return list
 }
 
-// readBegun reads a run as run.Read does. A run without a step is no error.
+// readBegun reads a run as run.Read does, but also accepts a run that has no step yet.
 func readBegun(path string) (*run.Result, error) {
 	r, err := run.Read(path)
 	if r != nil && errors.Is(err, run.ErrNoStep) {
@@ -179,7 +179,7 @@ func readBegun(path string) (*run.Result, error) {
 	return r, err
 }
 
-// readListed returns what the list says of a run.
+// readListed reads the run in path for the list.
 func readListed(path string) *listedRun {
 	l := &listedRun{Run: path, Options: map[string]string{}}
 	r, err := readBegun(path)

@@ -126,8 +126,8 @@ func TestReadersWriteNothing(t *testing.T) {
 
 // TestLinksInRuns: if a name in a run is a link, a pipe, or a directory instead of a file, each
 // command refuses it in one line, or does not use it. Nothing is written through a link, nor in the
-// run. Of names, kinds of what is in their place, and commands, each pair is met, and names that
-// all runs have meet other triples in each.
+// run. Each two of a name, a replacement and a command meet, but not all three. Names that all runs
+// have meet other triples in each run.
 func TestLinksInRuns(t *testing.T) {
 	storetest.Long(t)
 	for shift, s := range strangeRuns {
