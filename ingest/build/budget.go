@@ -79,7 +79,7 @@ type hooks struct {
 	parts          int   // of a dictionary
 	texts          int64 // bytes of texts that are sorted at a time, or held
 	packed         int   // bytes of a bucket that shares a file
-	block          int   // bytes of a block that is written
+	block          int   // the most bytes of a block that extsort writes
 	shares         int   // small relations between two types that share sections
 	means          int64 // bytes that sums and rows of means have room for
 	aggregates     int64 // nodes whose aggregates are computed at a time

@@ -19,7 +19,7 @@ func build(t testing.TB, src ingest.Source, o Options) (*store.Dataset, *Report)
 	if o.FS == nil {
 		o.FS = storetest.NoSync
 	}
-	o.test.block = cmp.Or(o.test.block, minPartBlock) // larger ones are all page faults
+	o.test.block = cmp.Or(o.test.block, minPartBlock) // larger blocks spend the test's time on page faults
 	rep, err := Build(context.Background(), src, path, o)
 	require.NoError(t, err)
 	d, err := store.Open(path)

@@ -57,8 +57,8 @@ func (f *flood) Edges(ctx context.Context, _ int, emit func(ingest.EdgeChunk) er
 	return nil
 }
 
-// TestOneNodeHasAllEdges: one node has all in-neighbours, and one edge is all edges. A sorter has
-// room for a fraction of them: by the least memory first, then by hooks.
+// TestOneNodeHasAllEdges: all edges have one destination, or all are the same edge. A sorter has
+// room for a fraction of them: in the first case by the least memory, in the others by hooks.
 func TestOneNodeHasAllEdges(t *testing.T) {
 	for i, c := range []struct {
 		others bool

@@ -27,7 +27,7 @@ func TestProvenance(t *testing.T) {
 		"said: years: not read",
 		"said: relation author__writes__paper joins two node types and is stored as given: {undirected} adds reverses within a type only",
 		"said: node type author has no features",
-		"said: training learns rows for nodes without features, and nodes of a later graph have none: {features} fastrp:128 makes columns from the neighbourhood",
+		"said: training learns rows for nodes without features, but nodes of a later graph have no such rows: {features} fastrp:128 makes columns from the neighbourhood",
 	}, m.Provenance.Notes)
 	c := m.Provenance.Counts
 	require.EqualValues(t, []int64{11, 1, 2, 1, 4, 14}, []int64{c["edges_read"], c["self_loops"], c["duplicates"], c["duplicates_merged"], c["reverse_added"], c["edges"]})

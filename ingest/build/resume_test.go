@@ -202,8 +202,9 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestCancelled ends a build after each pass that any options have, and after every fourth of each:
-// the next does what is left and no more, under other memory too.
+// TestCancelled ends a build after a pass: the next build does what is left and no more, also with
+// other memory. Each of the options ends after every fourth of its passes and, without -short,
+// after each pass at which no earlier options ended.
 func TestCancelled(t *testing.T) {
 	storetest.Long(t)
 	ended := map[string]bool{}
@@ -271,7 +272,7 @@ func TestKilledWhileSealing(t *testing.T) {
 		if testing.Short() {
 			step = 30
 		}
-		for n := 1 + 4*int64(i); ; n += step { // together at every fourth operation
+		for n := 1 + 4*int64(i); ; n += step { // the four options together fail at every fourth operation
 			d := newDisk(newMem(t), forever)
 			o.FS = d
 			o.test.done = func(name string) {
@@ -404,7 +405,7 @@ func TestFullDiskAnywhere(t *testing.T) {
 		if testing.Short() {
 			step = 60
 		}
-		for n := 9 * int64(i); ; n += step { // together every ninth operation
+		for n := 9 * int64(i); ; n += step { // the four options together fail at every ninth operation
 			mem := newMem(t)
 			var left atomic.Int64
 			left.Store(n)

@@ -38,7 +38,7 @@ func (b *builder) chooseFeatures() error {
 			}
 		}
 		if bare && b.features.kind == "" && !b.schema.Featureless {
-			b.note("training learns rows for nodes without features, and nodes of a later graph have none: {features} fastrp:128 makes columns from the neighbourhood")
+			b.note("training learns rows for nodes without features, but nodes of a later graph have no such rows: {features} fastrp:128 makes columns from the neighbourhood")
 		}
 		return nil
 	}
@@ -47,7 +47,7 @@ func (b *builder) chooseFeatures() error {
 		b.makes[t.Name] = replace || !has[t.Name]
 	}
 	if b.features.kind == "degree" {
-		b.note("degrees alone tell little of a node: {features} fastrp:128 makes columns from its neighbourhood instead")
+		b.note("degrees alone tell little about a node: {features} fastrp:128 makes columns from its neighbourhood instead")
 	}
 	for _, t := range b.schema.Tables {
 		if replace && t.Relation == "" {

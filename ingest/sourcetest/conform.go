@@ -14,7 +14,7 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// promises are the promises of [ingest.Source], and their tests. The costly ones read all sections
+// promises are the promises of [ingest.Source], and their tests. A costly test reads all sections
 // several times.
 var promises = []struct {
 	name   string
