@@ -95,8 +95,8 @@ func TestPartsHaveAll(t *testing.T) {
 						continue
 					}
 				case "rich", "typed", "trust", "small":
-					// Of many parts, each way to divide and each shape is met once: what differs
-					// from few parts is that the whole is passed over again.
+					// With many parts, try each way to divide on one dataset or two: many parts
+					// differ from few only in further passes over the whole dataset.
 					if parts > together && by != map[string]string{"rich": ByGreedy, "typed": ByRule, "small": "file"}[name] &&
 						(name != "small" || by != ByGreedy) {
 						continue
@@ -353,9 +353,9 @@ func compare(t *testing.T, whole *store.Dataset, dir string, parts int, report *
 	}
 }
 
-// TestInterrupted: a failure of any operation leaves nothing, or a folder that the next Write
-// clears, and the parts have the same seals then. Every third operation fails where the nodes are
-// divided by more than the rule: most operations are the same.
+// TestInterrupted: if any operation fails, nothing is left, or a folder that the next Write clears.
+// The next Write makes parts with the same seals. ByGreedy fails only at every third operation,
+// since it shares most operations with ByRule.
 func TestInterrupted(t *testing.T) {
 	storetest.Long(t)
 	for by, step := range map[string]int32{ByRule: 1, ByGreedy: 3} {

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// Long skips a test that takes seconds, and whose like runs anyway. A whole check sets
-// GNNSTORE_LONG, as .ci/run does. So go test ./... takes at most three minutes on two cores.
+// Long skips a test unless GNNSTORE_LONG is set, as .ci/run sets it. It is for tests that take
+// seconds and that have quicker relatives. Without them go test ./... takes at most three minutes
+// on two cores.
 func Long(t testing.TB) {
 	t.Helper()
 	if os.Getenv("GNNSTORE_LONG") == "" {
