@@ -14,7 +14,7 @@ import (
 // rank, and up to twice that while lists grow. One goroutine uses it.
 type Batches[S cmp.Ordered] struct {
 	batch, all scores[S]
-	ranks      Ranks   // of MRR
+	ranks      Ranks   // for MRR
 	sum        Batched // of the batches
 	undefined  int     // batches without a negative
 }

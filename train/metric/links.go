@@ -17,16 +17,16 @@ const (
 	// for each negative that scores higher, plus a half for each that scores the same. With ties
 	// that is halfway between the best and the worst rank, as in TGB's evaluator.
 	MRR Kind = "mrr"
-	// hits goes before K. Hits(K) of a pool is the share of positives that score strictly higher
-	// than the K-th best of all negatives; 1 where there are fewer. Hits(K) of [Ranks] is the share
-	// of ranks up to K. OGB's evaluators measure a pool and lists in these ways, too.
+	// hits is the prefix of hits@K. If all links share a pool of negatives, Hits(K) is the share of
+	// positives that score strictly higher than the K-th best negative, or 1 if the pool has fewer
+	// than K. For [Ranks] it is the share of ranks up to K. OGB's evaluators do both, too.
 	hits = "hits@"
 )
 
 // LinkKinds names the metrics of links, for people.
 const LinkKinds = "roc-auc, ap, mrr and hits@K"
 
-// Hits returns the Kind of the share of positives above the k-th best negative.
+// Hits returns the Kind hits@k: the share of positives among the first k.
 func Hits(k int) Kind { return Kind(hits + strconv.Itoa(k)) }
 
 // Best returns the K of Hits; ok is false for other kinds.
@@ -46,12 +46,12 @@ func (k Kind) OfLinks() bool {
 }
 
 // Links measures the scores of positives, links that exist, and of negatives, links that do not. It
-// keeps them: 4 bytes for each score, for [Lists] 4 for each positive, up to twice that while lists
-// grow.
+// keeps 4 bytes for each score, or for [Lists] 4 bytes for each positive, and up to twice that
+// while slices grow.
 type Links interface {
-	// Add takes the scores of positives and of negatives. Lists want the same number of negatives
-	// for each positive, one after the other; other metrics take negatives as one pool of all that
-	// was added.
+	// Add takes the scores of positives and of negatives. [Lists] want the same number of negatives
+	// for each positive, in the order of the positives. For others, all added negatives are one
+	// pool.
 	Add(positive, negative []float32)
 	// Value is the metric of all scores since the last Reset.
 	Value() (float64, error)
@@ -99,8 +99,8 @@ func (r *Ranks) Add(higher, same int) { r.halves = append(r.halves, uint32(2+2*h
 // AddNaN adds a positive that has NaN for its score, or for a candidate's.
 func (r *Ranks) AddNaN() { r.nan++ }
 
-// Value returns the metric of all positives since the last Reset. It adds up from the smallest
-// ranks on, so that it does not depend on the order of positives.
+// Value returns the metric of all positives since the last Reset. It sums from the
+// smallest rank to the largest, so the order of positives does not change the result.
 func (r *Ranks) Value() (float64, error) {
 	switch {
 	case r.nan > 0:
@@ -132,7 +132,7 @@ func (r *Ranks) Within(k int) float64 {
 // Reset forgets all positives.
 func (r *Ranks) Reset() { r.halves, r.nan = r.halves[:0], 0 }
 
-// Lists measures as Ranks does, from the scores of positives and of their own negatives.
+// Lists computes [Ranks] from the scores of positives and of their own negatives.
 type Lists struct{ Ranks }
 
 // NewLists makes the accumulator of k.
@@ -144,8 +144,8 @@ func NewLists(k Kind) (*Lists, error) {
 	return &Lists{*r}, nil
 }
 
-// Add takes the scores of positives, and of the same number of negatives for each, one positive's
-// after the other's.
+// Add takes the scores of positives, and of the same number of negatives for each, in the order of
+// the positives.
 func (l *Lists) Add(positive, negative []float32) {
 	if len(positive) == 0 {
 		return

@@ -89,7 +89,7 @@ func TestLinksEqualTheirDefinitions(t *testing.T) {
 	})
 }
 
-// TestHitsOfLists: by hand. Ranks are 2, 1 + ½, and 3 for a score below both of its negatives.
+// TestHitsOfLists compares Hits with values computed by hand. The ranks are 2, 1 + ½ and 3.
 func TestHitsOfLists(t *testing.T) {
 	for k, want := range map[int]float64{1: 0, 2: 2.0 / 3, 3: 1} {
 		m, err := NewLists(Hits(k))

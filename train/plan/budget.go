@@ -86,7 +86,8 @@ type NotEnough struct {
 	Workers int64
 }
 
-// MiB returns the least that works for all workers, in whole MiB, so that users can enter it.
+// MiB returns the least memory that works for all workers together, in MiB, as users enter it. The
+// share of each worker is rounded up.
 func (e *NotEnough) MiB() int64 { return max(e.Workers, 1) * ((e.Least.Total + 1<<20 - 1) >> 20) }
 
 func (e *NotEnough) Error() string {
