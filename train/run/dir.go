@@ -555,9 +555,9 @@ func (d *Dir) Newest() string {
 	return d.File(names[len(names)-1])
 }
 
-// Read returns the result of the run in path; of one that has not ended, the result so far. If the
-// error is [ErrNoStep], the result has what the run began with, unless that is missing: then it is
-// nil.
+// Read returns the result of the run in path, or the result so far if the run has not ended. Before
+// the first step it returns [ErrNoStep], with a result that has only what run.json says, or nil if
+// run.json is missing.
 func Read(path string) (*Result, error) {
 	root, err := lookRoot(path)
 	if err != nil {

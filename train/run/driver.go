@@ -241,9 +241,9 @@ func (d *Driver) CloseBackend() {
 	d.opened = false
 }
 
-// CheckMemory refuses a network whose weights do not fit in memory. weights counts them at a width.
-// If the width is still to choose, the error names one that fits. Allocating the weights would
-// succeed, and the system would kill the process once it writes to their pages.
+// CheckMemory refuses a network whose weights do not fit in memory. weights returns their number
+// for a hidden width. If choose is set, the error names a width that fits. Without this check the
+// allocation would succeed, and the system would kill the process once it writes to the pages.
 func (d *Driver) CheckMemory(weights func(hidden int) int64, choose bool) error {
 	// Four numbers of four bytes a weight: its value, its gradient, its two moments.
 	need := func(hidden int) int64 { return 16 * weights(hidden) * int64(d.Hooks.Group.Hosted()) }

@@ -15,8 +15,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/task"
 )
 
-// Short reports whether err refuses a run for its memory, so that a smaller batch, fewer neighbours
-// or a narrower network may fit.
+// Short reports whether err says that a run does not fit in memory. A smaller batch, fewer
+// neighbours or a narrower network may fit.
 func Short(err error) bool {
 	var short *plan.NotEnough
 	var refused *kernels.MemoryError
@@ -24,9 +24,10 @@ func Short(err error) bool {
 	return errors.As(err, &short) || errors.As(err, &refused) || errors.As(err, &long)
 }
 
-// Fitting returns refused, the error of a run that does not fit in its memory, with the options
-// that fit: "…; {batch} 300 fits". given has the options as they were given, and settled those in
-// effect. opens opens a run of other options without training, and closes it: it decides what fits.
+// Fitting adds to refused, the error of a run that does not fit in memory, the options that fit:
+// "…; {batch} 300 fits". given are the options as the user gave them, and settled the ones in
+// effect. opens opens a run with other options and closes it without training: if it fails, they do
+// not fit.
 func Fitting(ctx context.Context, refused error, given, settled Options, opens func(Options) error) error {
 	f := fitting{refused: refused, given: given, settled: settled, opens: opens}
 	if advice := f.advice(); advice != "" && ctx.Err() == nil {
@@ -35,17 +36,17 @@ func Fitting(ctx context.Context, refused error, given, settled Options, opens f
 	return refused
 }
 
-// fitting looks for the options that fit.
+// fitting searches for options that fit.
 type fitting struct {
 	refused        error
 	given, settled Options
 	opens          func(Options) error
-	tried          []string // options that were made smaller
-	least          error    // of the smallest batch
+	tried          []string // names of the options that were made smaller
+	least          error    // the error of batch 1
 }
 
-// littleBatch: a batch below one part in littleBatch of the wanted one is slow to train with, so
-// other options are tried beside it.
+// littleBatch: training is slow with a batch below 1/littleBatch of the wanted one, so other
+// options are tried, too.
 const littleBatch = 10
 
 // advice returns the end of the message, or "" if there is nothing to say.
@@ -85,8 +86,7 @@ func (f *fitting) advice() string {
 	return text
 }
 
-// fits reports whether a run fits with the options that change makes smaller. They are named by
-// their keys.
+// fits reports whether a run fits after change has made options smaller. keys names these options.
 func (f *fitting) fits(change func(o *Options), keys ...string) bool {
 	o := f.given
 	o.Left = maps.Clone(o.Left)
@@ -108,7 +108,8 @@ func (f *fitting) batch() int {
 	})
 }
 
-// hidden returns the widest network that fits, of a half, a quarter and so on of the width.
+// hidden returns the largest hidden width that fits, as text. It tries a half, a quarter and so on
+// of the width in effect.
 func (f *fitting) hidden() string {
 	var widths []int
 	for w := f.settled.Hidden / 2; w > 0; w /= 2 {
@@ -123,7 +124,8 @@ func (f *fitting) hidden() string {
 	return fmt.Sprintf("{hidden} %d", n)
 }
 
-// fanouts returns the most neighbours that fit, with the wanted batch or with a batch of 1.
+// fanouts returns the largest fanouts that fit, as text: with a batch of 1 if one is set, else with
+// the wanted batch.
 func (f *fitting) fanouts(one bool) string {
 	most := 0
 	for _, n := range f.settled.Fanouts {
@@ -132,7 +134,7 @@ func (f *fitting) fanouts(one bool) string {
 		}
 		most = max(most, n)
 	}
-	if len(f.settled.RelationFanouts) > 0 { // they would stay
+	if len(f.settled.RelationFanouts) > 0 { // these would stay as large as they are
 		most = 0
 	}
 	n := f.largest("{fanout}", roundSizes(most), func(n int) bool {
@@ -152,10 +154,10 @@ func (f *fitting) fanouts(one bool) string {
 	return text
 }
 
-// manyNeighbors stands for all neighbours, where fewer are looked for.
+// manyNeighbors stands for sample.All in the search: the largest fanout that it tries is then 100.
 const manyNeighbors = 101
 
-// fewer returns fanouts in proportion, the largest one n instead of most.
+// fewer scales fanouts by n/most, so that the largest, most, becomes n. All becomes n, too.
 func fewer(fanouts []int, n, most int) []int {
 	less := slices.Clone(fanouts)
 	for i, k := range less {
@@ -169,8 +171,8 @@ func fewer(fanouts []int, n, most int) []int {
 	return less
 }
 
-// largest returns the largest of sizes, which ascend, that fits, and 0 if none does. What is named
-// is on record as tried.
+// largest returns the largest size that fits, or 0 if none does. sizes ascend. It notes in f.tried
+// that the option what was tried.
 func (f *fitting) largest(what string, sizes []int, fits func(n int) bool) int {
 	if len(sizes) == 0 {
 		return 0

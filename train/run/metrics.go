@@ -146,11 +146,11 @@ func decodeMetrics(text io.Reader) (epochs []Epoch, last *Line, err error) {
 	}
 }
 
-// ErrNoStep is in the error of [Read] for a run that has no step on record yet.
+// ErrNoStep is wrapped by the error of [Read] for a run that has recorded no step yet.
 var ErrNoStep = errors.New("no step of it is on record yet")
 
-// readSoFar rebuilds the result so far of the run in path from its metrics. With ErrNoStep it
-// returns what the run began with.
+// readSoFar rebuilds the result so far of the run in path from its metrics. Before the first
+// step it returns ErrNoStep with the result of readBegun.
 func readSoFar(fsys vfs.FS, path string) (*Result, error) {
 	text, err := checkpoint.Open(fsys, filepath.Join(path, MetricsFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -181,7 +181,7 @@ func readSoFar(fsys vfs.FS, path string) (*Result, error) {
 	return r, nil
 }
 
-// readBegun returns the result of a run before its first step: what run.json says.
+// readBegun returns the result of a run before its first step, from run.json.
 func readBegun(fsys vfs.FS, path string) (*Result, error) {
 	text, err := readFile(fsys, filepath.Join(path, RecordFile))
 	if errors.Is(err, fs.ErrNotExist) {
