@@ -165,14 +165,13 @@ type core struct {
 var opening sync.Mutex
 
 // newCore opens the network and all that it needs. When ctx ends, opening stops, and so does what
-// it opened. If the training of one worker does not fit in memory, the error names options that
-// fit.
+// it opened. If training by one worker does not fit in memory, the error names options that fit.
 func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks, in internal) (*core, error) {
 	c, err := openCore(ctx, ds, o, h, in)
 	if err == nil {
 		return c, nil
 	}
-	ofNetwork := in.beside != nil // it has the options of a run
+	ofNetwork := in.beside != nil // it has the options of a trained run
 	if run.Short(err) && !ofNetwork && h.Group.Size() == 1 {
 		quiet := run.Hooks{Backend: h.Backend, Text: h.Text}
 		err = run.Fitting(ctx, err, o, c.Options, func(o run.Options) error {
@@ -189,8 +188,8 @@ func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks,
 	return nil, err
 }
 
-// openCore is newCore without advice. If it fails, the core is closed, and Options has the options
-// that were in effect.
+// openCore does the work of newCore; its errors name no options that fit. If it fails, it returns
+// the closed core, whose Options are the ones that were in effect.
 func openCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks, in internal) (c *core, err error) {
 	c = &core{Driver: run.Driver{Options: o.WithDefaults(), Hooks: h}, internal: in}
 	unlock := func() {}

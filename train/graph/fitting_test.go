@@ -20,11 +20,11 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// namedOption matches the options that a refusal names as fitting.
+// namedOption matches an option that an error names as fitting.
 var namedOption = regexp.MustCompile(`\{(batch|fanout|hidden)\} ([\d,]+)`)
 
-// TestRefusalNamesWhatFits: for several tasks and budgets, each option that a refusal names opens,
-// and the next larger one does not.
+// TestRefusalNamesWhatFits: for several tasks and budgets, a run opens with each option that the
+// error names, and not with the next larger value.
 func TestRefusalNamesWhatFits(t *testing.T) {
 	nodes := open(t, storetest.Communities(6000, 4, 8, 64, 2))
 	links := open(t, linked(3000))
@@ -98,7 +98,8 @@ func TestRefusalNamesWhatFits(t *testing.T) {
 	}
 }
 
-// setOption sets an option to a named value, or so many notches above it.
+// setOption sets an option to the value that an error names, or to the value that many steps above
+// it.
 func setOption(o *run.Options, name, value string, above int) error {
 	first, _, _ := strings.Cut(value, ",")
 	n, err := strconv.Atoi(first)
@@ -127,7 +128,8 @@ func setOption(o *run.Options, name, value string, above int) error {
 	return nil
 }
 
-// TestWorkersPlanNamesWhatFits: so does the plan of several workers.
+// TestWorkersPlanNamesWhatFits: a plan for several workers that does not fit names a batch that
+// fits.
 func TestWorkersPlanNamesWhatFits(t *testing.T) {
 	ds := open(t, storetest.Communities(6000, 4, 8, 64, 2))
 	o := run.DefaultOptions()
@@ -142,7 +144,7 @@ func TestWorkersPlanNamesWhatFits(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestListsTooLongNameWhatFits: so does a refusal of lists of negatives.
+// TestListsTooLongNameWhatFits: an error about lists of negatives names a batch that fits.
 func TestListsTooLongNameWhatFits(t *testing.T) {
 	ds := open(t, linked(3000))
 	o := linkOptions()

@@ -40,7 +40,7 @@ func TestSameResultsBySpill(t *testing.T) {
 		require.Nil(t, want.Join)
 		joined := 0
 		for i, policy := range []cachetier.Policy{cachetier.Belady, cachetier.LRU, cachetier.Sieve, cachetier.Static, cachetier.None} {
-			if n > 0 && i%2 == 1 { // the sampler does not see the policy
+			if n > 0 && i%2 == 1 { // the policy does not change what the sampler draws
 				continue
 			}
 			o := o

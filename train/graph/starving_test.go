@@ -14,7 +14,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// starving is a Backend that the system gives a few buffers, and then no more.
+// starving is a Backend that runs out of memory after a number of buffers.
 type starving struct {
 	kernels.Backend
 	left *atomic.Int64
@@ -27,8 +27,8 @@ func (s starving) Alloc(t kernels.DType, n int) kernels.Buffer {
 	return s.Backend.Alloc(t, n)
 }
 
-// TestWorkersStarve: whenever one of the workers gets no memory, while it opens, trains or
-// evaluates, all end with its error.
+// TestWorkersStarve: if one worker runs out of memory while it opens, trains or evaluates, all
+// workers end with its error.
 func TestWorkersStarve(t *testing.T) {
 	const plenty = 1 << 40
 	nodes, links := open(t, storetest.Communities(300, 4, 8, 24, 2)), open(t, linked(200))
@@ -50,7 +50,7 @@ func TestWorkersStarve(t *testing.T) {
 			if name == "sampled" {
 				o.Eval = "sampled"
 			}
-			// starved returns the buffers that worker bad has asked for, of so many.
+			// starved gives worker bad so many buffers, and returns the number that it asked for.
 			starved := func(bad int, buffers int64) (asked int64, err error) {
 				var left atomic.Int64
 				left.Store(buffers)

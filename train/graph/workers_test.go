@@ -478,7 +478,7 @@ func TestPartsAlike(t *testing.T) {
 				require.Equal(t, want.Best, got.Best)
 				require.Equal(t, ds.Manifest().Seal, got.Seal)
 				require.Equal(t, want.Relations, got.Relations)
-				if in("sage", "gat", "sampled", "typed", "columns") { // the others are owned by parts alone
+				if in("sage", "gat", "sampled", "typed", "columns") { // for the others, only parts have owners
 					got = sameBy(t, ds, workers, byParts(o))
 					require.Equal(t, want.ParamsXXH3, got.ParamsXXH3)
 					require.Equal(t, want.Best, got.Best)
@@ -504,8 +504,8 @@ func TestPartsAlike(t *testing.T) {
 	}
 }
 
-// testRanges compares workers whose parts own ranges with workers of the renumbered whole, and if
-// tight is set also ranges that have little memory.
+// testRanges compares workers that each open a part, which owns a range of nodes, with workers that
+// open the whole, renumbered dataset. If tight is set, it also compares parts with little memory.
 func testRanges(t *testing.T, ds *store.Dataset, workers int, o run.Options, tight bool) {
 	by := []string{partition.ByGreedy}
 	if workers > 2 { // a few nodes, dealt out greedily, leave parts without one
@@ -534,7 +534,7 @@ func testRanges(t *testing.T, ds *store.Dataset, workers int, o run.Options, tig
 	require.Equal(t, want.Best, got.Best)
 	require.Equal(t, want.Relations, got.Relations)
 	require.Equal(t, report.Of, got.Seal)
-	if owner != nil { // the order of seeds changes how sums round
+	if owner != nil { // another order of seeds rounds sums otherwise
 		require.InEpsilonSlice(t, sameBy(t, whole, workers, o).Losses, got.Losses, 1e-4)
 	}
 	if !tight {

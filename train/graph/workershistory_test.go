@@ -46,7 +46,7 @@ func TestWorkersReuse(t *testing.T) {
 			if name == "sage" {
 				sizes = []int{1, 2, 5}
 			}
-			whole := slices.Contains([]string{"sage", "gat", "few slots", "typed"}, name) // owners read it, too
+			whole := slices.Contains([]string{"sage", "gat", "few slots", "typed"}, name) // owners also read the whole dataset
 			for _, workers := range sizes {
 				byAll := func(open func(rank int) (*store.Dataset, error), o run.Options) []*run.Result {
 					all, err := byWorkersOf(t, open, workers, o, scratch(t), nil)
@@ -172,8 +172,8 @@ func TestWorkersReuseResume(t *testing.T) {
 	for name, c := range map[string]struct {
 		o      run.Options
 		open   func(rank int) (*store.Dataset, error)
-		fails  []int // workers that fail, each in a run of its own
-		others []int // numbers of workers that go on with a run of three
+		fails  []int // the workers that fail, one in each run
+		others []int // the worker counts with which a run of three workers goes on
 	}{
 		"independent": {o, whole, []int{2}, []int{1, 2}},
 		"parts":       {byParts(o), whole, []int{1}, []int{4}},
@@ -214,7 +214,7 @@ func TestWorkersReuseResume(t *testing.T) {
 				}
 			}
 			stopped := begun(-1)
-			// cut returns a copy of the directory of a run that was stopped twice.
+			// cut returns a copy of stopped, the directory of a run that was stopped twice.
 			cut := func() string {
 				path := filepath.Join(t.TempDir(), "run")
 				require.NoError(t, os.CopyFS(path, os.DirFS(stopped)))

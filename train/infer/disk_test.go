@@ -170,7 +170,7 @@ func writeTyped(t *rapid.T, dir string, s storetest.TypedSpec) string {
 }
 
 // TestOnDiskAsInMemory: rows of any layer of any network are the same, bit for bit, under any
-// budget and with chunks of any size. So are rows as they are, of a network without layers.
+// budget and with chunks of any size. A network without layers returns the rows of the dataset.
 func TestOnDiskAsInMemory(t *testing.T) {
 	graph, dir := t.TempDir(), filepath.Join(t.TempDir(), "layers")
 	rapid.Check(t, func(rt *rapid.T) {

@@ -43,7 +43,7 @@ func TestHubsInParts(t *testing.T) {
 	} {
 		for _, weighted := range []bool{false, true} {
 			if weighted && !c.Kind.Typed() {
-				continue // these draw without weights
+				continue // these kinds draw without weights
 			}
 			c.Layers, c.Hidden, c.Norm = 2, 8, "layer"
 			o := Options{Draws: sample.Config{Weighted: weighted && c.Kind.Typed()}, Bytes: 1 << 30}

@@ -61,8 +61,8 @@ type core struct {
 	costs    disk.Costs
 }
 
-// newCore opens the network and all it needs. If training does not fit in memory, the error names
-// options that fit.
+// newCore opens the network and all that it needs. If training does not fit in memory, the error
+// names options that fit.
 func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks, in internal) (*core, error) {
 	c, err := openCore(ctx, ds, o, h, in)
 	if err == nil {
@@ -84,8 +84,9 @@ func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks,
 	return nil, err
 }
 
-// openCore is newCore without advice. If it fails, the core is closed, and Options has the options
-// that were in effect.
+// openCore does the work of newCore; its errors name no options that fit. If it fails, it returns
+// the closed core, whose Options are the ones that were in effect; it returns nil if the stream is
+// not found.
 func openCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks, in internal) (c *core, err error) {
 	events, err := Find(ds, o.Stream)
 	if err != nil {

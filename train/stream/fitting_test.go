@@ -12,8 +12,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// TestRefusalNamesWhatFits: the batch that a refusal names opens, and the next larger round one
-// does not.
+// TestRefusalNamesWhatFits: a run opens with the batch that the error names, and not with the next
+// larger round batch.
 func TestRefusalNamesWhatFits(t *testing.T) {
 	ds := drifting(t, 8000)
 	for _, kind := range model.TemporalKinds {

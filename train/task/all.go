@@ -134,7 +134,7 @@ const sharedBytes = 64
 // in lists of two sizes, for two steps, and its score.
 const denseBytes = 64
 
-// ListsTooLong refuses lists of negatives that do not fit in memory.
+// ListsTooLong is the error for lists of negatives that do not fit in memory.
 type ListsTooLong struct{ message string }
 
 func (e *ListsTooLong) Error() string { return e.message }

@@ -177,8 +177,8 @@ func (k *Links) Measurable(p Part) error {
 	return nil
 }
 
-// ownNegatives returns the number of nodes among which a link of a part is ranked: the smaller one
-// where its two ends differ.
+// ownNegatives returns the number of negatives that each link of a part has of its own. If its two
+// ends have different numbers, it returns the smaller one.
 func (k *Links) ownNegatives(p Part) int64 {
 	if k.evaluation.of.Way == Uniform {
 		return int64(k.evaluation.of.Of)

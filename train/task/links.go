@@ -201,7 +201,7 @@ func NewLinks(d *data.Data, o Options, l LinkOptions, decoder model.Decoder) (_ 
 	return k, k.checkAll(decoder)
 }
 
-// newMetric returns an accumulator of the metric.
+// newMetric makes the accumulator of the metric.
 func (k *Links) newMetric() (metric.Links, error) {
 	if k.byRank() {
 		return metric.NewLists(k.kind)
@@ -209,8 +209,8 @@ func (k *Links) newMetric() (metric.Links, error) {
 	return metric.NewLinks(k.kind)
 }
 
-// byRank reports whether the metric is one of ranks. Hits@K is one where each link has negatives of
-// its own.
+// byRank reports whether the metric is computed from ranks. MRR always is, and Hits@K is if each
+// link has its own negatives.
 func (k *Links) byRank() bool {
 	_, isHits := k.kind.Best()
 	return k.kind == metric.MRR || isHits && !k.sharesNegatives()
@@ -735,7 +735,8 @@ func (k *Links) measureBatch(scores [][]float32, lists []lists, a *step.Tally) {
 }
 
 // addTrained adds the scores of a positive and its negatives to the metric of a batch, and returns
-// the number of negatives that it added. It adds none if the positive is among the first K anyway.
+// the number of negatives that it added. If K is larger than the number of negatives, it adds
+// none: the positive is among the first K anyway.
 func (k *Links) addTrained(positive, negative []float32) int {
 	if best, isHits := k.kind.Best(); isHits && k.byRank() && len(negative) < best {
 		return 0

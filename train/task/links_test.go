@@ -298,8 +298,9 @@ func TestPairsOfEvaluation(t *testing.T) {
 	require.Len(t, k.used, 1)
 }
 
-// TestScoresAreBudgeted: Bytes counts the scores that a metric keeps of all links and negatives,
-// twice since lists grow; for metrics of ranks only of links.
+// TestScoresAreBudgeted: Bytes counts the scores that a metric keeps, twice since slices grow.
+// Metrics of ranks keep one number for each link; others keep the scores of all links and
+// negatives.
 func TestScoresAreBudgeted(t *testing.T) {
 	d := pairs(t)
 	bytes := func(kind metric.Kind, negatives, corrupt string) int64 {

@@ -90,7 +90,7 @@ func TestLinkLosses(t *testing.T) {
 					others = append(others, float32(other))
 					all += math.Exp(other)
 				}
-				if kind == metric.MRR || len(others) >= 2 { // else it is among the first two anyway
+				if kind == metric.MRR || len(others) >= 2 { // else the link is among the first two anyway
 					measure.Add([]float32{float32(own)}, others)
 				}
 				want += (math.Log(all) - own) / float64(len(x.links)*len(x.sides))
