@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/unicode"
+
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 // textSources are graphs in text, whose names have characters beyond ASCII where they may. Files
@@ -57,6 +59,7 @@ var sealed = regexp.MustCompile(`seal ([0-9a-f]+)`)
 // TestTextEncodings: a graph in text is the same graph, with a byte order mark and in every
 // encoding; without the option for it, other text is refused with its file.
 func TestTextEncodings(t *testing.T) {
+	storetest.Long(t)
 	for name, source := range textSources {
 		format, _, _ := strings.Cut(name, " ")
 		run := func(write func(name, text string) string, args ...string) (seal, said string, code int) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/graph"
 	"github.com/gnnstore/gnnstore/train/run"
 )
@@ -128,6 +129,7 @@ func TestWorkersMisuse(t *testing.T) {
 // TestTopology: a run that exchanges in rounds has the weights of one that does not. A resumed run
 // may have another topology, or none. What is no topology of its workers is refused in a line.
 func TestTopology(t *testing.T) {
+	storetest.Long(t)
 	tmp := t.TempDir()
 	data := filepath.Join(tmp, "d.gnn")
 	code, _, stderr := gnnstore(t, "generate", "reddit", data, "--nodes", "2000", "--edges", "20k", "--dim", "128", "--undirected")

@@ -14,6 +14,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 // times returns the times of the events that were read.
@@ -175,6 +176,7 @@ func TestEventsRefuse(t *testing.T) {
 }
 
 func TestEventsConform(t *testing.T) {
+	storetest.Long(t)
 	var text strings.Builder
 	for i := range ingest.ChunkRows + 9 {
 		fmt.Fprintf(&text, "%d %d %d.5 %d %d %d\n", i%4001, i%977, i*7%5000, i%3, i*3/(ingest.ChunkRows+9), i%11)

@@ -85,6 +85,7 @@ func ingested(t require.TestingT, table, out string, args []string) *store.Datas
 
 // TestStreams: what is exported of a stream is ingested to the same dataset, bit by bit.
 func TestStreams(t *testing.T) {
+	storetest.Long(t)
 	rapid.Check(t, func(t *rapid.T) {
 		dir := tempDir(t)
 		defer os.RemoveAll(dir)

@@ -79,6 +79,7 @@ func rich(nodes int) storetest.Spec {
 // TestPartsHaveAll: together the parts have what the whole has, each thing once, whoever owns the
 // nodes, and each part holds its invariants.
 func TestPartsHaveAll(t *testing.T) {
+	storetest.Long(t)
 	bits, numbers := rich(200), rich(210)
 	bits.Bits = func(v int) []uint8 { return []uint8{uint8(v % 2), store.MissingBit, uint8(v / 3 % 2)} }
 	numbers.Number = func(v int) float32 { return float32(v) / 8 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/kernels/cuda/ptx"
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 const root = "../.."
@@ -50,6 +51,7 @@ func manifestLine(t *testing.T, begin string) string {
 
 // The MANIFEST's compiler makes the committed PTX, byte for byte.
 func TestRecompile(t *testing.T) {
+	storetest.Long(t)
 	want := manifestLine(t, "compiler")
 	version, err := compilerVersion()
 	if errors.Is(err, exec.ErrNotFound) {

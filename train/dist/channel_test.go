@@ -141,37 +141,44 @@ func TestLeaveFreesChannels(t *testing.T) {
 // with others on another lane. Once nothing goes on, the wait ends.
 func TestLateOnNoLane(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
-		never := make(chan bool)
-		errs := together(1, 2, Options{Timeout: time.Second}, func(ctx context.Context, g *Group) error {
-			ahead := make(chan error, 1)
-			if g.Rank() == 0 {
-				go func() {
-					_, err := g.Drawing().Exchange(ctx, At{}, make([][]byte, 2))
-					ahead <- err
-				}()
-			}
-			for step := range 24 {
-				if _, err := g.Gather(ctx, At{Step: step}, nil); err != nil {
-					return err
-				}
-				time.Sleep(60 * time.Millisecond)
-			}
-			switch {
-			case g.Rank() == 0:
-				return <-ahead
-			case hangs:
-				<-never
-			}
-			_, err := g.Drawing().Exchange(ctx, At{}, make([][]byte, 2))
-			return err
+		t.Run(fmt.Sprint(hangs), func(t *testing.T) {
+			t.Parallel() // most of it is waiting
+			lateOnNoLane(t, hangs)
 		})
-		if hangs {
-			require.ErrorContains(t, errs[0], "waited for 1s for worker 1")
-		} else {
-			require.NoError(t, errs[0])
-		}
-		close(never)
 	}
+}
+
+func lateOnNoLane(t *testing.T, hangs bool) {
+	never := make(chan bool)
+	errs := together(1, 2, Options{Timeout: time.Second}, func(ctx context.Context, g *Group) error {
+		ahead := make(chan error, 1)
+		if g.Rank() == 0 {
+			go func() {
+				_, err := g.Drawing().Exchange(ctx, At{}, make([][]byte, 2))
+				ahead <- err
+			}()
+		}
+		for step := range 24 {
+			if _, err := g.Gather(ctx, At{Step: step}, nil); err != nil {
+				return err
+			}
+			time.Sleep(60 * time.Millisecond)
+		}
+		switch {
+		case g.Rank() == 0:
+			return <-ahead
+		case hangs:
+			<-never
+		}
+		_, err := g.Drawing().Exchange(ctx, At{}, make([][]byte, 2))
+		return err
+	})
+	if hangs {
+		require.ErrorContains(t, errs[0], "waited for 1s for worker 1")
+	} else {
+		require.NoError(t, errs[0])
+	}
+	close(never)
 }
 
 // TestHangBesideFailure: a worker that fails while another one hangs does not wait for it for ever.

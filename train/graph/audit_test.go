@@ -272,6 +272,7 @@ func TestAuditChangesNothing(t *testing.T) {
 // weights of one without audits, and the audits of one that was never cut. They may begin, change
 // and end with a resume.
 func TestAuditResume(t *testing.T) {
+	storetest.Long(t)
 	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
 	o := audited()
 	o.Epochs, o.CheckpointEvery = 6, 3

@@ -54,6 +54,7 @@ func (r *rowsOf) RowsOf(dst, hot, came, at kernels.Tensor) {
 // TestRowsOnTheDevice: with any share of the rows on a device that the host cannot address, a run
 // has the results of the CPU's. The other rows alone are uploaded.
 func TestRowsOnTheDevice(t *testing.T) {
+	storetest.Long(t)
 	halves := open(t, storetest.Communities(900, 4, 8, 24, 2))
 	wide := storetest.Communities(500, 4, 8, 24, 3)
 	wide.Elem = store.F32

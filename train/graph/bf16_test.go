@@ -19,6 +19,7 @@ import (
 // set that this machine has for them. Losses are nearly as in float32. Workers, budgets, windows
 // and threads change no bit, and neither does a run that goes on.
 func TestBF16(t *testing.T) {
+	storetest.Long(t)
 	type job struct {
 		name string
 		ds   *store.Dataset

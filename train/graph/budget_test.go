@@ -30,6 +30,7 @@ func leastIn(t require.TestingT, err error) int64 {
 // TestAnyBudget takes budgets around the least that works, and parts from none to more than the
 // data: what the error names as the least does work, and no budget changes the result.
 func TestAnyBudget(t *testing.T) {
+	storetest.Long(t)
 	ds := open(t, storetest.Communities(600, 4, 8, 64, 2))
 	features := int64(ds.Features(0).Rows() * ds.Features(0).RowBytes())
 	o := small()

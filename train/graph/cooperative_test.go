@@ -98,6 +98,7 @@ func TestCooperativeNearOne(t *testing.T) {
 // TestCooperativeEnds: whichever worker fails or stops in a step, none is left waiting, and the run
 // goes on from a checkpoint to the same bits, with the hidden rows that each worker kept.
 func TestCooperativeEnds(t *testing.T) {
+	storetest.Long(t)
 	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
 	o, reuses := cooperative(outOfCore(ds, "pread")), reusing()
 	o.History, o.Settings = true, reuses.Settings
@@ -124,6 +125,7 @@ func TestCooperativeEnds(t *testing.T) {
 // each keeps rows of its own nodes, and all share the verdict. They end with the same bits under
 // any budget, and whether each has the whole dataset or a part.
 func TestCooperativeReuse(t *testing.T) {
+	storetest.Long(t)
 	one, library := open(t, storetest.Communities(900, 4, 8, 24, 2)), open(t, several(600))
 	for name, change := range map[string]func(o *run.Options){
 		"gcn":           func(o *run.Options) { o.Kind = model.GCN },

@@ -101,6 +101,7 @@ func TestEdgeRowsAreColumns(t *testing.T) {
 
 // TestEdgeRowsSameResults: budgets, policies, windows, engines and workers change nothing.
 func TestEdgeRowsSameResults(t *testing.T) {
+	storetest.Long(t)
 	ds := open(t, ratedRows(600, store.U32))
 	least, n := topology.LeastBytes(ds.Graph(0)), 0
 	for _, kind := range []model.Kind{model.RSAGE, model.RGAT} {
@@ -160,6 +161,7 @@ func rowsOfTypes(dim int, elem store.Elem) storetest.TypedSpec {
 // TestEdgeRowsOfTypes: a relation and its reverse read one table, whose rows may be wide.
 // Evaluation layer by layer gives the same as blocks of all neighbours.
 func TestEdgeRowsOfTypes(t *testing.T) {
+	storetest.Long(t)
 	for _, dim := range []int{1, 5, 3489} {
 		spec := rowsOfTypes(dim, store.F16)
 		ds := openTyped(t, spec)

@@ -88,6 +88,7 @@ func TestAttentionLearnsFromEdges(t *testing.T) {
 // TestEdgesSameResults: budgets, policies, windows, engines and workers change nothing, wherever
 // values come from.
 func TestEdgesSameResults(t *testing.T) {
+	storetest.Long(t)
 	ds := open(t, rated(600))
 	least, n := topology.LeastBytes(ds.Graph(0)), 0
 	for name, change := range map[string]func(o *run.Options){

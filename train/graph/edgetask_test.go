@@ -139,6 +139,7 @@ func TestEdgesDoNotTellThemselves(t *testing.T) {
 
 // TestEdgeClassesAreTheSame under any setting of the tiers, and after a resume at any step.
 func TestEdgeClassesAreTheSame(t *testing.T) {
+	storetest.Long(t)
 	ds := openTyped(t, storetest.Trust(400, true, true))
 	for i, sampler := range []sample.Kind{sample.NS, sample.Labor0, sample.LaborStar} {
 		o := edgeOptions()

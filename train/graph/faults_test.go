@@ -62,6 +62,7 @@ func TestSlowAndShort(t *testing.T) {
 // TestFailedRead makes one read fail, anywhere in a run: a line names the read, no step is lost,
 // and the resumed run ends as the one that never failed.
 func TestFailedRead(t *testing.T) {
+	storetest.Long(t)
 	ds := open(t, storetest.Communities(500, 4, 8, 100, 2))
 	points := 6
 	if testing.Short() {
@@ -124,6 +125,7 @@ func TestDeadDisk(t *testing.T) {
 // window would take minutes: what is under way comes, nothing else is asked for, and going on ends
 // as a run that was never cut.
 func TestInterruptedWhileReading(t *testing.T) {
+	storetest.Long(t)
 	ds := open(t, storetest.Communities(500, 4, 8, 100, 2))
 	points := 4
 	if testing.Short() {

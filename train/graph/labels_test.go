@@ -60,6 +60,7 @@ func TestLabelInputTells(t *testing.T) {
 // TestLabelInputSameResults: workers, budgets and windows change nothing, and a run that is resumed
 // ends as it would have.
 func TestLabelInputSameResults(t *testing.T) {
+	storetest.Long(t)
 	typedDS, ds := openTyped(t, storetest.Library(600, 3, 2)), open(t, storetest.Communities(600, 4, 8, 16, 2))
 	for _, kind := range []model.Kind{model.SAGE, model.RSAGE, model.RGCN, model.HGT} {
 		o, ds := typed(kind), ds

@@ -126,6 +126,7 @@ func TestLinksDoNotTellThemselves(t *testing.T) {
 
 // TestLinksAreTheSame under any setting of the tiers, and after a resume at any step.
 func TestLinksAreTheSame(t *testing.T) {
+	storetest.Long(t)
 	ds := open(t, linked(500))
 	for i, sampler := range []sample.Kind{sample.NS, sample.Labor0, sample.LaborStar} {
 		o := linkOptions()
@@ -293,6 +294,7 @@ func shop(rng *rand.Rand) storetest.TypedSpec {
 // TestLinksBetweenTypes: by every network that knows several, also where items have rows to learn,
 // out of core as in memory, and on sampled blocks.
 func TestLinksBetweenTypes(t *testing.T) {
+	storetest.Long(t)
 	ds, err := store.Open(storetest.BuildTyped(t, shop(rand.New(rand.NewPCG(3, 4)))))
 	require.NoError(t, err)
 	t.Cleanup(func() { ds.Close() })

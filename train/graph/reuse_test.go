@@ -36,6 +36,7 @@ func reusing() run.Options {
 // TestReuseSameResults: budgets, policies, windows, engines, workers, checkpoints and backends
 // change nothing of a run that uses rows again, its counts included.
 func TestReuseSameResults(t *testing.T) {
+	storetest.Long(t)
 	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
 	all := int64(ds.Features(0).Rows() * ds.Features(0).RowBytes())
 	for name, change := range map[string]func(o *run.Options){

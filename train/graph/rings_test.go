@@ -146,6 +146,7 @@ func TestKeptTooEarly(t *testing.T) {
 
 // TestJunctionAnywhere: any size, policy, window and model.
 func TestJunctionAnywhere(t *testing.T) {
+	storetest.Long(t)
 	graphs := []*store.Dataset{
 		open(t, storetest.Communities(300, 4, 8, 24, 2)), openTyped(t, storetest.Library(300, 3, 2)),
 	}

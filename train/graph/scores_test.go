@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/run"
@@ -163,6 +164,7 @@ func TestScores(t *testing.T) {
 // TestTop: the best K equal the first of all scores sorted, bit for bit and with the first of
 // equals, in blocks of any size, with known links and without.
 func TestTop(t *testing.T) {
+	storetest.Long(t)
 	decoders(t, func(t *testing.T, ds *store.Dataset, o run.Options, dir string) {
 		n := network(t, ds, dir, NetworkOptions{Use: run.Use{Scratch: filepath.Join(t.TempDir(), "layers")}})
 		defer n.Close()
@@ -234,6 +236,7 @@ func TestTop(t *testing.T) {
 // TestScoresInLittleMemory: what a step would take need not be there to use a network, nor what
 // measuring would to predict.
 func TestScoresInLittleMemory(t *testing.T) {
+	storetest.Long(t)
 	ds := open(t, linked(300))
 	o := linkOptions()
 	o.Negatives, o.Batch, o.Epochs = "uniform:600", 5000, 1

@@ -31,6 +31,7 @@ func byEither(o run.Options) run.Options {
 // TestAutoParallel: all workers take one way, note it once, and record it. A run that is given this
 // way has the same weights.
 func TestAutoParallel(t *testing.T) {
+	storetest.Long(t)
 	one, library := open(t, storetest.Communities(600, 4, 8, 16, 2)), open(t, several(600))
 	rated := open(t, ratedRows(500, store.U32))
 	for name, c := range map[string]struct {

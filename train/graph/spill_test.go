@@ -32,6 +32,7 @@ func spilling(ds *store.Dataset, bytes int64) run.Options {
 // TestSameResultsBySpill: however an epoch's rows come, its results are the same: under each policy
 // and sampler, with windows of a step, and with spills that are too small to be of use.
 func TestSameResultsBySpill(t *testing.T) {
+	storetest.Long(t)
 	ds := open(t, storetest.Communities(3000, 4, 8, 24, 2))
 	for n, name := range []string{"ns smoothed", "labor0 nested", "labor-star nested"} {
 		o := spilling(ds, 0)
@@ -123,6 +124,7 @@ func TestNoPlaceForASpill(t *testing.T) {
 // TestASpillThatIsTooSmall: it is used, and a line names its cost, the cost of windows, and a
 // remedy.
 func TestASpillThatIsTooSmall(t *testing.T) {
+	storetest.Long(t)
 	ds := open(t, storetest.Communities(40_000, 4, 8, 64, 2))
 	for spill, small := range map[int64]bool{4 << 20: true, 64 << 20: false} {
 		o := spilling(ds, spill)

@@ -30,6 +30,7 @@ func (s starving) Alloc(t kernels.DType, n int) kernels.Buffer {
 // TestWorkersStarve: if one worker runs out of memory while it opens, trains or evaluates, all
 // workers end with its error.
 func TestWorkersStarve(t *testing.T) {
+	storetest.Long(t)
 	const plenty = 1 << 40
 	nodes, links := open(t, storetest.Communities(300, 4, 8, 24, 2)), open(t, linked(200))
 	for name, c := range map[string]struct {

@@ -65,6 +65,7 @@ func TestTypedLearns(t *testing.T) {
 // TestTypedSameResults: budgets, policies, windows, engines and workers change nothing that a typed
 // network computes.
 func TestTypedSameResults(t *testing.T) {
+	storetest.Long(t)
 	ds := openTyped(t, storetest.Library(600, 3, 2))
 	all := int64(600 * 32)
 	n := 0

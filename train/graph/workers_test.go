@@ -586,6 +586,7 @@ func sumOf(numbers []int64) (sum int64) {
 // TestPartsUneven: workers of different budgets, which alone would draw ahead as far as each can,
 // do not wait for each other for ever, with spills or without.
 func TestPartsUneven(t *testing.T) {
+	storetest.Long(t)
 	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
 	o := byParts(outOfCore(ds, "pread"))
 	o.Batch, o.TopologyBytes = 16, plan.Auto // many steps

@@ -435,6 +435,7 @@ func TestFullDisk(t *testing.T) {
 // TestGoesOn: a pass that died at any point goes on behind the newest layer that was whole, if it
 // is for the same, and comes to the same.
 func TestGoesOn(t *testing.T) {
+	storetest.Long(t)
 	dir := filepath.Join(t.TempDir(), "layers")
 	e, papers := library(t, model.RSAGE, Options{Dir: dir, Of: "a test"})
 	from := 0

@@ -55,6 +55,7 @@ func together(workers int) func(rank int) *Workers {
 // TestOwnersAlike: workers that each have a part of a graph make the rows of any layer of any
 // network, bit for bit, with chunks of any size.
 func TestOwnersAlike(t *testing.T) {
+	storetest.Long(t)
 	graph, parts := t.TempDir(), filepath.Join(t.TempDir(), "parts")
 	storetest.Fewer(t, 25)
 	rapid.Check(t, func(rt *rapid.T) {

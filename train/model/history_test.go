@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/tape"
 )
@@ -216,6 +217,7 @@ func (p *prunedCase) origins() (computed, used int) {
 // float64, in which rows of slots are constants, and all gradients with finite differences of those
 // sums: of the parameters, and of the rows put together, whether computed or from slots.
 func TestPrunedGradients(t *testing.T) {
+	storetest.Long(t)
 	for _, c := range prunings {
 		for _, share := range []float64{0.4, 1} {
 			note := fmt.Sprintf("%+v, %v in slots", c, share)
@@ -288,6 +290,7 @@ func TestPrunedGradients(t *testing.T) {
 // itself, where rows and attention are dropped: the same nodes lose the same elements, from a slot
 // too.
 func TestPrunedDropout(t *testing.T) {
+	storetest.Long(t)
 	for _, c := range prunings {
 		c.Dropout, c.InputDropout, c.AttnDropout = 0.4, 0.2, 0.3
 		be := kernels.NewReference()

@@ -18,6 +18,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/spill"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
@@ -377,6 +378,7 @@ func (s *spilling) waits(segments int) []int {
 // A table is scanned for a horizon when those windows of the one before are loaded that leave room
 // for it in the spill, and not later.
 func TestScansWaitForRoom(t *testing.T) {
+	storetest.Long(t)
 	const last, rowBytes, segment, segments, most = 400, 2048, 4096, 360, 24
 	f, of := features(t, rowBytes), inputs(1)
 	rows := func(step int) []uint32 { return of(step, 0) }

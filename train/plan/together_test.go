@@ -18,6 +18,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/spill"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
@@ -299,6 +300,7 @@ func TestTogetherCutShort(t *testing.T) {
 // TestTogetherDamaged: rows that the spill of one worker has lost are read from the table, and a
 // lost batch, which no worker draws again alone, ends all with what to do.
 func TestTogetherDamaged(t *testing.T) {
+	storetest.Long(t)
 	table := features(t, 1000)
 	lost, reread := 0, 0
 	for bad := range int64(14) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 // Bounds in this file and its neighbours lie at about p = 1e-6, and all seeds are fixed: what fails
@@ -162,6 +164,7 @@ func oneByOne(ids []uint32, weights []float32, k int) map[uint64]float64 {
 // TestSetsAreDrawnAsOftenAsTheyShould: every set of neighbours, so every neighbour and every pair
 // as well, and at every drift.
 func TestSetsAreDrawnAsOftenAsTheyShould(t *testing.T) {
+	storetest.Long(t)
 	const trials = 20_000
 	// 0 has six neighbours, of which the batch has some for 7 as well, which keeps all of its two
 	// at fanouts of 2 and 3.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 // TestFewerSeedsReachASubset: under one z what some seeds reach is within what more of them reach,
@@ -54,6 +56,7 @@ func reach(t *testing.T, c Config, step, sizes, trials int) (reads [][]float64) 
 // batches grow; and LABOR-0 reads fewer nodes than neighbour sampling does. All with confidence
 // intervals; LABOR-* and RW are reported, not judged.
 func TestReachIsConcave(t *testing.T) {
+	storetest.Long(t)
 	const step, sizes, trials = 20, 6, 30
 	reads := map[string][][]float64{}
 	for _, c := range everyKind() {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/run"
 )
@@ -17,6 +18,7 @@ import (
 // machine has for them. Losses are nearly as in float32. Workers, budgets, windows and threads
 // change no bit, and neither does a run that goes on.
 func TestBF16(t *testing.T) {
+	storetest.Long(t)
 	ds := drifting(t, 300)
 	for _, kind := range model.TemporalKinds {
 		o := options(kind)

@@ -157,6 +157,7 @@ func TestMitigateFeatures(t *testing.T) {
 // TestMitigate: memories are blended as in the plain loop, with any budget. With Mitigate
 // 1 nothing changes.
 func TestMitigate(t *testing.T) {
+	storetest.Long(t)
 	ds := drifting(t, 700)
 	for _, kind := range model.TemporalKinds {
 		for _, k := range []int{1, 2, 3} {
