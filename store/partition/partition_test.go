@@ -79,7 +79,6 @@ func rich(nodes int) storetest.Spec {
 // TestPartsHaveAll: together the parts have what the whole has, each thing once, whoever owns the
 // nodes, and each part holds its invariants.
 func TestPartsHaveAll(t *testing.T) {
-	storetest.Long(t)
 	bits, numbers := rich(200), rich(210)
 	bits.Bits = func(v int) []uint8 { return []uint8{uint8(v % 2), store.MissingBit, uint8(v / 3 % 2)} }
 	numbers.Number = func(v int) float32 { return float32(v) / 8 }
@@ -108,6 +107,9 @@ func TestPartsHaveAll(t *testing.T) {
 					}
 				}
 				t.Run(fmt.Sprintf("%s %d %s", name, parts, by), func(t *testing.T) {
+					if name != "typed" {
+						storetest.Long(t)
+					}
 					whole, out := open(t, path), filepath.Join(t.TempDir(), "parts")
 					o := Options{Parts: parts, By: []string{by}, FS: storetest.NoSync}
 					if by == "file" {
