@@ -1,3 +1,8 @@
+//go:build !race
+
+// With the race detector, the buffers of a step are on the Go heap: its memory hardly depends on
+// the batch.
+
 package stream
 
 import (
