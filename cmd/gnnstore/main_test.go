@@ -23,11 +23,9 @@ import (
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/kernels/kerneltest"
-	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 func TestMain(m *testing.M) {
-	storetest.InMemory()
 	if os.Getenv(testDevice) != "" && !slices.Contains(kernels.Devices(), kernels.CUDADevice) {
 		kernels.Register(kernels.CUDADevice, func(o kernels.Options) (kernels.Backend, error) {
 			if o.Products == kernels.TF32 {

@@ -17,10 +17,7 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-func TestMain(m *testing.M) {
-	storetest.InMemory()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestFullDisk fails the n-th operation that may need space, for every n: nothing is left.
 func TestFullDisk(t *testing.T) {

@@ -31,10 +31,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-func TestMain(m *testing.M) {
-	storetest.InMemory()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func open(t *testing.T, s storetest.Spec) *store.Dataset {
 	ds, err := store.Open(storetest.Build(t, s))

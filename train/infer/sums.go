@@ -361,7 +361,7 @@ func (e *Evaluator) layerGiven(
 		g.Nodes[n].IDs = g.Nodes[n].IDs.Slice(0, g.Nodes[n].Dst)
 	}
 	for r, sum := range given {
-		if sum.Rows > 0 { // a network without layers has no edges at all
+		if sum.Rows > 0 { // a network that reads no neighbours has no blocks for edges
 			g.Edges[r].Given = sum
 		}
 	}

@@ -38,15 +38,7 @@ func (b *Batches[S]) Rank(higher, same int) { b.ranks.Add(higher, same) }
 // RankAmong adds the rank of a positive's score among the scores of its candidates. None may be
 // NaN.
 func (b *Batches[S]) RankAmong(positive S, candidates []S) {
-	higher, same := 0, 0
-	for _, x := range candidates {
-		switch {
-		case x > positive:
-			higher++
-		case x == positive:
-			same++
-		}
-	}
+	higher, same, _ := rankAmong(positive, candidates)
 	b.Rank(higher, same)
 }
 

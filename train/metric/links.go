@@ -1,6 +1,7 @@
 package metric
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -155,22 +156,29 @@ func (l *Lists) Add(positive, negative []float32) {
 	}
 	each := len(negative) / len(positive)
 	for i, x := range positive {
-		higher, same, bad := 0, 0, x != x
-		for _, y := range negative[i*each : (i+1)*each] {
-			switch {
-			case y != y:
-				bad = true
-			case y > x:
-				higher++
-			case y == x:
-				same++
-			}
-		}
-		if bad {
+		higher, same, nan := rankAmong(x, negative[i*each:(i+1)*each])
+		if nan {
 			l.AddNaN()
 		}
 		l.Ranks.Add(higher, same)
 	}
+}
+
+// rankAmong counts the candidates that score higher than a positive, and those that score the same.
+// nan reports whether one of the scores is NaN.
+func rankAmong[S cmp.Ordered](positive S, candidates []S) (higher, same int, nan bool) {
+	nan = positive != positive
+	for _, x := range candidates {
+		switch {
+		case x != x:
+			nan = true
+		case x > positive:
+			higher++
+		case x == positive:
+			same++
+		}
+	}
+	return higher, same, nan
 }
 
 // pooled is a metric of positives and of one pool of negatives.

@@ -22,10 +22,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-func TestMain(m *testing.M) {
-	storetest.InMemory()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // rig is a dataset and what a pipeline over it needs.
 type rig struct {

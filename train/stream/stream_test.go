@@ -25,10 +25,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-func TestMain(m *testing.M) {
-	storetest.InMemory()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	users, items = 40, 16

@@ -189,7 +189,10 @@ func TestBaselineOfLinks(t *testing.T) {
 		for _, part := range []Part{Valid, Test} {
 			_, err := k.Part(t.Context(), part)
 			require.NoError(t, err)
-			m, err := k.newMetric()
+			m, err := metric.NewLinks(k.Kind())
+			if c.kind != "" { // a link is ranked among its own negatives
+				m, err = metric.NewLists(c.kind)
+			}
 			require.NoError(t, err)
 			src, dst := k.held[part].Ends()
 			for i, u := range src {

@@ -20,10 +20,7 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-func TestMain(m *testing.M) {
-	storetest.InMemory()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // area returns an Area in which each bucket has a file of its own.
 func area(t testing.TB) *Area {
